@@ -1,0 +1,1 @@
+"""From signatures to clusters and failure classes (import it as ``crashpath.clustering``)."""

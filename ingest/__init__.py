@@ -1,0 +1,1 @@
+"""From raw logs to signatures and the store (import it as ``crashpath.ingest``)."""
