@@ -1,0 +1,85 @@
+"""One record to all that ingest knows of it: redact, parse, find the root line, sign.
+
+A night repeats itself: most records differ from an earlier one only in what stood before the lines (time, process),
+which the splitter has taken off. What was worked out for a text is therefore kept by the digest of that text.
+"""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from dataclasses import dataclass, replace
+from hashlib import blake2b
+
+from crashpath.ingest.facts import facts_in
+from crashpath.ingest.model import Analysis, Parsed, Record, Root, Signature, Variant
+from crashpath.ingest.parse import parse
+from crashpath.ingest.redact import redact
+from crashpath.ingest.root import find_root
+from crashpath.ingest.rules import Rules
+from crashpath.ingest.signature import make_variant, sign
+
+MEMO_ENTRIES = 8192
+
+
+@dataclass(frozen=True, slots=True)
+class _Known:
+    """What depends on the text alone, and so is the same for every record that has it."""
+
+    text: str
+    redactions: int
+    parsed: Parsed
+    root: Root
+    variant: Variant
+    signature: Signature
+
+
+class Analyser:
+    """Analyses records with one set of root rules; with redaction where a store is fed."""
+
+    def __init__(self, rules: Rules, *, redacting: bool, memo_entries: int = MEMO_ENTRIES) -> None:
+        self._rules = rules
+        self._redacting = redacting
+        self._memo: OrderedDict[bytes, _Known] = OrderedDict()
+        self._memo_entries = memo_entries
+
+    def analyse(self, record: Record) -> Analysis:
+        """Return the analysis of a record; with redaction, the record in it has the redacted text."""
+        key = _digest(record)
+        known = self._memo.get(key)
+        if known is None:
+            known = self._work_out(record)
+            self._memo[key] = known
+            if len(self._memo) > self._memo_entries:
+                self._memo.popitem(last=False)
+        else:
+            self._memo.move_to_end(key)
+        facts = record.facts.over(known.parsed.facts)
+        return Analysis(
+            record=replace(record, text=known.text, facts=facts),
+            parsed=known.parsed,
+            root=known.root,
+            variant=known.variant,
+            signature=known.signature,
+            redactions=known.redactions,
+        )
+
+    def _work_out(self, record: Record) -> _Known:
+        text, redactions = record.text, 0
+        if self._redacting:
+            redacted = redact(text)
+            text, redactions = redacted.text, sum(n for _, n in redacted.counts)
+        # A redacted key block is fewer lines than it was, and then the marks no longer belong to the lines.
+        marks = record.marks if text.count("\n") == record.text.count("\n") else ()
+        parsed = parse(text)
+        root = find_root(text, parsed, self._rules, marks)
+        parsed = replace(parsed, facts=facts_in(text, parsed, root))
+        variant = make_variant(parsed, root)
+        return _Known(text, redactions, parsed, root, variant, sign(variant))
+
+
+def _digest(record: Record) -> bytes:
+    """Digest of the text and of the levels of its lines, which the root rules see too."""
+    state = blake2b(record.text.encode("utf-8", "surrogatepass"), digest_size=16)
+    for mark in record.marks:
+        state.update((mark.level or "").encode() + b"\0")
+    return state.digest()
