@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import calendar
 import re
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
-_MONTHS = {name.lower(): number for number, name in enumerate(calendar.month_abbr) if name}
-    m: i for i, m in enumerate(["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"], 1)
-}
+_NAMES = "jan feb mar apr may jun jul aug sep oct nov dec"
+_MONTHS = {_NAMES[at : at + 3]: at // 4 + 1 for at in range(0, 48, 4)}  # not the calendar's: those follow the locale
 _TIME = r"(?P<h>\d{1,2}):(?P<m>\d\d)(?::(?P<s>\d\d)(?:[.,](?P<f>\d{1,9}))?)?"
 _PACKED = r"(?P<h>\d\d):?(?P<m>\d\d):?(?P<s>\d\d)(?:[.,](?P<f>\d+))?"
 _ZONE = r"\s*(?P<z>Z|UTC|GMT|[+-]\d\d:?\d\d|[+-]\d\d)?"
