@@ -1,4 +1,4 @@
-"""Errors that a command expects: each is one sentence with advice, and ends the command with the code for a failed run."""
+"""Errors that a command expects: each is one sentence with advice, never a traceback."""
 
 from __future__ import annotations
 

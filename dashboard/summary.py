@@ -1,0 +1,151 @@
+"""What a night did, as values, as the JSON document of the contract, and as text for 80 columns."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
+
+
+@dataclass(frozen=True, slots=True)
+class NightSummary:
+    """Figures of one night. ``records``, ``new_*``, ``embedded`` are of the night; the others count the whole store."""
+
+    night: int
+    status: str
+    sources: int
+    skipped: int
+    empty: int
+    records: int
+    crashes: int
+    new_crashes: int
+    variants: int
+    signatures: int
+    new_signatures: int
+    embedded: int
+    clusters: int
+    new_clusters: int
+    joined: int
+    classes: tuple[tuple[str, int], ...]
+    quarantined: int
+    redactions: int
+    attempts: int
+    umap_points: int
+    umap_components: int
+    hdbscan_groups: int
+    hdbscan_noise: int
+    clustering_note: str
+    seconds: tuple[tuple[str, float], ...]
+    problems: tuple[str, ...]
+
+    @property
+    def headline(self) -> tuple[tuple[str, int], ...]:
+        """Crashes of the store by headline, in the order in which headlines are always shown."""
+        counts = dict.fromkeys(HEADLINES, 0)
+        for failure_class, count in self.classes:
+            counts[headline_of(failure_class)] += count
+        return tuple(counts.items())
+
+    @property
+    def unclassified_share(self) -> float:
+        """Share of the store's crashes that have no class, 0 for an empty store."""
+        total = sum(count for _, count in self.classes)
+        return dict(self.classes).get(UNCLASSIFIED, 0) / total if total else 0.0
+
+    def document(self) -> dict[str, Any]:
+        """The document that ``nightly --json`` prints."""
+        return {
+            "status": self.status,
+            "night": self.night,
+            "sources": {"read": self.sources, "unchanged": self.skipped, "empty": self.empty},
+            "records": self.records,
+            "crashes": self.crashes,
+            "new_crashes": self.new_crashes,
+            "variants": self.variants,
+            "signatures": self.signatures,
+            "new_signatures": self.new_signatures,
+            "embedded": self.embedded,
+            "clusters": self.clusters,
+            "new_clusters": self.new_clusters,
+            "joined": self.joined,
+            "classes": dict(self.classes),
+            "headline": dict(self.headline),
+            "unclassified_share": round(self.unclassified_share, 6),
+            "quarantined": self.quarantined,
+            "redactions": self.redactions,
+            "attempts": self.attempts,
+            "umap": {"points": self.umap_points, "components": self.umap_components},
+            "hdbscan": {"groups": self.hdbscan_groups, "noise": self.hdbscan_noise},
+            "clustering_note": self.clustering_note,
+            "seconds": {stage: round(spent, 3) for stage, spent in self.seconds},
+            "problems": list(self.problems),
+        }
+
+
+def print_summary(summary: NightSummary, console: Console) -> None:
+    """Print a night for a person, within 80 columns."""
+    console.print(Group(*_blocks(summary)))
+
+
+def _blocks(summary: NightSummary) -> list[RenderableType]:
+    blocks: list[RenderableType] = [Text(f"Night {summary.night} · {summary.status}", style="bold"), _figures(summary)]
+    if summary.crashes:
+        blocks += [Text(), _headline(summary), Text(), _classes(summary)]
+    blocks += [Text(), Text("seconds  " + " · ".join(f"{stage} {spent:.1f}" for stage, spent in summary.seconds))]
+    blocks += [Text(f"! {problem}", style="yellow") for problem in summary.problems]
+    return blocks
+
+
+def _figures(summary: NightSummary) -> Table:
+    table = Table.grid(padding=(0, 2))
+    rows = (
+        ("sources", f"{summary.sources} read, {summary.skipped} unchanged, {summary.empty} empty"),
+        ("records", f"{summary.records:,}"),
+        ("crashes", f"{summary.new_crashes:,} new, {summary.crashes:,} in the store"),
+        ("variants", f"{summary.variants:,}"),
+        ("signatures", f"{summary.new_signatures:,} new, {summary.signatures:,} in the store"),
+        ("embedded", f"{summary.embedded:,} texts (only what had no vector yet)"),
+        ("UMAP", f"{summary.umap_points:,} points -> {summary.umap_components} components"),
+        ("HDBSCAN", f"{summary.hdbscan_groups:,} groups, {summary.hdbscan_noise:,} noise"),
+        (
+            "clusters",
+            f"{summary.new_clusters:,} born, {summary.joined:,} signatures joined, {summary.clusters:,} in all",
+        ),
+        ("quarantine", f"{summary.quarantined:,}"),
+        ("redactions", f"{summary.redactions:,}"),
+        ("attempts", f"{summary.attempts:,} rows"),
+    )
+    for name, value in rows:
+        table.add_row(name, value)
+    if summary.clustering_note:
+        table.add_row("", summary.clustering_note)
+    return table
+
+
+def _headline(summary: NightSummary) -> Table:
+    return _shares("headline", summary.headline)
+
+
+def _classes(summary: NightSummary) -> Table:
+    counts = dict(summary.classes)
+    order = [c.id for c in CLASSES] + [UNCLASSIFIED]
+    present = [(name, counts[name]) for name in order if counts.get(name)]
+    present.sort(key=lambda pair: (pair[0] == UNCLASSIFIED, -pair[1]))
+    return _shares("class", tuple(present))
+
+
+def _shares(title: str, rows: tuple[tuple[str, int], ...]) -> Table:
+    total = sum(count for _, count in rows) or 1
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column(title, min_width=22)
+    table.add_column("crashes", justify="right")
+    table.add_column("share", justify="right")
+    table.add_column("")
+    for name, count in rows:
+        table.add_row(name, f"{count:,}", f"{count / total:.1%}", "█" * round(30 * count / total))
+    return table
