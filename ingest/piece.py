@@ -1,0 +1,47 @@
+"""What one format parser hands to the dispatcher, and the names of the formats."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from enum import StrEnum
+from typing import NamedTuple
+
+from crashpath.ingest.model import Thrown
+
+
+class Format(StrEnum):
+    """The formats a record can be in; of several in one record, ``Parsed.format`` is the first in ``PARSERS``."""
+
+    PYTHON = "python_traceback"
+    TORCHSCRIPT = "torchscript"
+    FAULTHANDLER = "faulthandler"
+    JAVA = "java"
+    NODE = "node"
+    DOTNET = "dotnet"
+    GO = "go"
+    RUST = "rust"
+    SANITIZER = "sanitizer"
+    GDB = "gdb"
+    ORT = "ort"
+    NATIVE = "native"
+    KERNEL_OOM = "kernel_oom"
+    PLAIN = "plain"
+
+
+class Piece(NamedTuple):
+    """A stretch of the text (character offsets) that one parser understood, its chain first cause first."""
+
+    format: Format
+    start: int
+    end: int
+    chain: tuple[Thrown, ...] = ()
+    signal: str | None = None
+    exit_code: int | None = None
+
+
+Parser = Callable[[str], Sequence[Piece]]
+
+
+def line_at(text: str, position: int) -> int:
+    """Return the line, from 0, on which a character offset stands."""
+    return text.count("\n", 0, position)
