@@ -1,0 +1,358 @@
+"""Cut a stream of lines into records, one a failure; every writer's lines are gathered apart.
+
+A splitter can be started again at any Checkpoint and then gives exactly the records that the first one had still to
+give: a checkpoint is where it forgets everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime, tzinfo
+from typing import TYPE_CHECKING
+
+from crashpath.ingest.clock import parse_stamp
+from crashpath.ingest.gather import RECORD_BYTES, Fate, Gathering, Kept, make_record, trim_bounds
+from crashpath.ingest.jsonlog import open_json
+from crashpath.ingest.lines import NO_FACTS, Line, decode, peel
+from crashpath.ingest.model import Facts, Record
+from crashpath.ingest.opening import Kind, kind_of
+
+if TYPE_CHECKING:
+    from crashpath.ingest.read import RawLine
+
+CONTEXT_LINES = 20
+SOFT_BYTES = 128 * 1024
+"""Bytes after which a checkpoint is given at the first moment that no record is open."""
+
+HARD_BYTES = 4 * 1024 * 1024
+"""Bytes after which whatever is open is closed, so that a checkpoint is never far."""
+
+_SILENT_LINES = 512
+_MOST_WRITERS = 256
+_LEVELLED_ENOUGH = 50
+_PREVIEW_BYTES = 200
+_BENIGN_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARNING"})
+
+
+def _no_failure(_line: str) -> bool:
+    return False
+
+
+@dataclass(frozen=True, slots=True)
+class SplitOptions:
+    """What the splitter must be told.
+
+    ``tz`` is the zone of stamps without one; ``mtime`` (aware) bounds stamps without year, or ``as_of`` where the
+    source has none; ``facts`` are those of the source; ``is_failure`` knows the sentences that open a record.
+    """
+
+    tz: tzinfo = UTC
+    as_of: datetime | None = None
+    mtime: datetime | None = None
+    facts: Facts = NO_FACTS
+    is_failure: Callable[[str], bool] = _no_failure
+
+    @property
+    def latest(self) -> datetime:
+        """The time that a stamp without year may not be after (by more than a day)."""
+        return self.mtime or self.as_of or datetime.now(UTC)
+
+
+@dataclass(frozen=True, slots=True)
+class Checkpoint:
+    """A splitter started afresh at this offset goes on exactly as this one."""
+
+    offset: int
+
+
+@dataclass(frozen=True, slots=True)
+class Undecodable:
+    """Lines that are no text: where, why, their hash, and their first bytes for a preview."""
+
+    offset: int
+    end: int
+    reason: str
+    sha256: str
+    preview: bytes
+
+
+Item = Record | Checkpoint | Undecodable
+
+
+def one_record(text: str, *, source: str, offset: int = 0, options: SplitOptions) -> Record:
+    """Return the whole text as one record; nothing is dropped, the lines of each writer stand together."""
+    whole = text.strip()
+    inside = open_json(whole) if whole[:1] in ("{", "[") and "\n" in whole else None
+    if inside is not None:
+        text = inside.text
+        options = replace(options, facts=inside.facts.over(options.facts))
+    kept: dict[str | None, list[Kept]] = {}
+    writer: str | None = None
+    end = offset
+    for piece in text.replace("\r\n", "\n").split("\n"):
+        data_end = end + len(piece.encode("utf-8", "replace")) + 1
+        line = peel(_lines_of_terminal(piece))
+        writer = writer if line.bare else line.writer
+        at = parse_stamp(line.stamp, tz=options.tz, latest=options.latest) if line.stamp else None
+        kept.setdefault(writer, []).append(Kept(end, data_end, line, at))
+        end = data_end
+    lines = [item for group in kept.values() for item in group]
+    record = make_record(lines, source, options.facts, 0, False)
+    return replace(record, offset=offset, end=max(offset, end - 1))
+
+
+def _lines_of_terminal(piece: str) -> str:
+    return piece.replace("\r", "\n") if "\r" in piece else piece
+
+
+class _Bad:
+    """Lines in a row that are no text."""
+
+    def __init__(self, line: RawLine) -> None:
+        self.offset = line.offset
+        self.end = line.end
+        self.preview = line.data[:_PREVIEW_BYTES]
+        self.hash = hashlib.sha256(line.data)
+
+    def add(self, line: RawLine) -> None:
+        self.end = line.end
+        self.hash.update(b"\n" + line.data)
+
+
+class Splitter:
+    """Turns the lines of one source into records. Feed it in order, then close it.
+
+    Counters: ``lines`` fed, ``recorded`` of them in records, ``undecodable``; the rest, ``quiet``, told of no failure.
+    """
+
+    def __init__(self, source: str, options: SplitOptions, start_offset: int = 0) -> None:
+        """Start at byte ``start_offset``: 0, or a Checkpoint's."""
+        self.lines = self.recorded = self.undecodable = 0
+        self._source = source
+        self._options = options
+        self._latest = options.latest
+        self._end = start_offset
+        # Only from its very start can a source be told to hold nothing but one plain text.
+        self._plain: list[Kept] | None = [] if start_offset == 0 else None
+        self._plain_size = self._plain_gone = self._benign = self._unlevelled = 0
+        self._bad: _Bad | None = None
+        self._forget(start_offset)
+
+    @property
+    def quiet(self) -> int:
+        """Lines that went into no record."""
+        return self.lines - self.recorded - self.undecodable
+
+    def feed(self, raw: RawLine) -> Sequence[Item]:
+        """Take the next line and return what it completed, mostly nothing."""
+        self.lines += 1
+        self._end = raw.end
+        text = decode(raw.data)
+        since = raw.offset - self._since
+        if text is None:
+            return self._take_bad(raw, since)
+        if self._bad is None and since < SOFT_BYTES:
+            return self._take(raw, text)
+        return (*self._flush_bad(), *self._make_room(raw.offset, since, text), *self._take(raw, text))
+
+    def close(self) -> Sequence[Item]:
+        """Return the records that are still open, and the last checkpoint."""
+        return (*self._flush_bad(), *self._close_all(), *self._close_plain(), Checkpoint(self._end))
+
+    def _forget(self, offset: int) -> None:
+        self._since = offset
+        self._count = 0
+        self._open: dict[str | None, Gathering] = {}
+        self._context: dict[str | None, deque[Kept]] = {}
+        self._writer: str | None = None
+        self._raw: str | None = None
+
+    def _make_room(self, offset: int, since: int, text: str) -> Sequence[Item]:
+        """Give a checkpoint before this line where one is due and possible."""
+        if since >= HARD_BYTES:
+            done: Sequence[Item] = (*self._close_all(), *self._close_plain())
+        elif self._plain is not None or since < SOFT_BYTES:
+            return ()
+        elif not self._open:
+            done = ()
+        elif "Traceback (most recent call last)" in text and all(item.settled for item in self._open.values()):
+            done = self._close_all()
+        else:
+            return ()
+        self._forget(offset)
+        return (*done, Checkpoint(offset))
+
+    def _take_bad(self, raw: RawLine, since: int) -> Sequence[Item]:
+        self.undecodable += 1
+        done: Sequence[Item] = ()
+        if since >= HARD_BYTES:
+            done = (*self._flush_bad(), *self._make_room(raw.offset, since, ""))
+        if self._bad is None:
+            self._bad = _Bad(raw)
+        else:
+            self._bad.add(raw)
+        return done
+
+    def _flush_bad(self) -> Sequence[Item]:
+        bad, self._bad = self._bad, None
+        if bad is None:
+            return ()
+        return (Undecodable(bad.offset, bad.end, "not text", bad.hash.hexdigest(), bad.preview),)
+
+    def _take(self, raw: RawLine, text: str) -> Sequence[Item]:
+        line = peel(text)
+        key = self._writer_of(line)
+        self._count += 1
+        silent = self._close_silent() if self._open and self._count % 64 == 0 else ()
+        gathering = self._open.get(key)
+        if gathering is None:
+            self._start(key, raw, line)
+            return silent
+        done = self._continue(key, gathering, raw, line)
+        return (*silent, *done) if silent or done else ()
+
+    def _writer_of(self, line: Line) -> str | None:
+        """A line without any prefix belongs to the raw trace that is being printed, else to who wrote last."""
+        if line[1] is None and line[2] is None and line[3] is None:
+            if self._open:
+                raw = self._open.get(self._raw)
+                if raw is not None and raw.in_bare_trace:
+                    return self._raw
+            return self._writer
+        self._writer = line.writer
+        return line.writer
+
+    def _kept(self, raw: RawLine, line: Line) -> Kept:
+        at = parse_stamp(line.stamp, tz=self._options.tz, latest=self._latest) if line.stamp else None
+        return Kept(raw.offset, raw.end, line, at)
+
+    def _start(self, key: str | None, raw: RawLine, line: Line) -> None:
+        """Look at a line whose writer has no record open."""
+        kind = kind_of(line.text, line.level, self._options.is_failure)
+        if kind < Kind.ERROR:
+            self._remember(key, Kept(raw.offset, raw.end, line, None))
+            return
+        kept = self._kept(raw, line)
+        if kind is Kind.AFTERMATH and (neighbour := self._neighbour(key)) is not None:
+            neighbour.take(kept, kind)
+            neighbour.touched = self._count
+            return
+        self._plain = None
+        context = self._context.pop(key, None)
+        gathering = Gathering([self._stamped(item) for item in context] if context else [])
+        gathering.take(kept, kind)
+        gathering.touched = self._count
+        self._open[key] = gathering
+        if gathering.in_bare_trace:
+            self._raw = key
+
+    def _stamped(self, kept: Kept) -> Kept:
+        stamp = kept.line.stamp
+        return kept._replace(at=parse_stamp(stamp, tz=self._options.tz, latest=self._latest)) if stamp else kept
+
+    def _remember(self, key: str | None, kept: Kept) -> None:
+        context = self._context.get(key)
+        if context is None:
+            if len(self._context) >= _MOST_WRITERS:
+                self._context.clear()
+            context = self._context[key] = deque(maxlen=CONTEXT_LINES)
+        context.append(kept)
+        if self._plain is not None:
+            self._remember_plain(kept)
+
+    def _neighbour(self, key: str | None) -> Gathering | None:
+        """The record that another process of the same container has open, the latest: its death is told by others."""
+        outer = key.partition(" > ")[0] if key and " > " in key else None
+        best: Gathering | None = None
+        for other, gathering in self._open.items():
+            inside = other.partition(" > ")[0] if other and " > " in other else None
+            if inside == outer and (best is None or gathering.touched > best.touched):
+                best = gathering
+        return best
+
+    def _continue(self, key: str | None, gathering: Gathering, raw: RawLine, line: Line) -> Sequence[Item]:
+        kept = self._kept(raw, line)
+        if gathering.too_far(kept.at):
+            return (*self._finish(key), *self._again(key, raw, line))
+        gathering.touched = self._count
+        fate = gathering.goes_on(kept)
+        if fate is Fate.JOINED:
+            return ()
+        done: Sequence[Item] = ()
+        if fate is Fate.SPLIT:
+            done = self._split(key, gathering)
+            gathering = self._open[key]
+            if gathering.kept[-1].offset == raw.offset:
+                return done
+        fate = gathering.take(kept, kind_of(line.text, line.level, self._options.is_failure))
+        if fate is Fate.CLOSE_BEFORE:
+            return (*done, *self._finish(key), *self._again(key, raw, line))
+        if fate is Fate.SPLIT:
+            return (*done, *self._split(key, gathering))
+        if gathering.in_bare_trace:
+            self._raw = key
+        return done
+
+    def _again(self, key: str | None, raw: RawLine, line: Line) -> Sequence[Item]:
+        self._start(key, raw, line)
+        return ()
+
+    def _split(self, key: str | None, gathering: Gathering) -> Sequence[Item]:
+        other = gathering.split_off()
+        done = self._finish(key)
+        self._open[key] = other
+        return done
+
+    def _finish(self, key: str | None) -> Sequence[Item]:
+        gathering = self._open.pop(key)
+        record, _ = gathering.end(self._source, self._options.facts)
+        self.recorded += gathering.last
+        return (record,)
+
+    def _close_all(self) -> Sequence[Item]:
+        return tuple(item for key in list(self._open) for item in self._finish(key))
+
+    def _close_silent(self) -> Sequence[Item]:
+        """Close records whose writer has said nothing for long: they would hold up checkpoints."""
+        silent = [key for key, item in self._open.items() if self._count - item.touched > _SILENT_LINES]
+        return tuple(item for key in silent for item in self._finish(key))
+
+    def _remember_plain(self, kept: Kept) -> None:
+        plain = self._plain
+        assert plain is not None
+        plain.append(kept)
+        self._plain_size += len(kept.line.text) + 1
+        if kept.line.level in _BENIGN_LEVELS:
+            self._benign += 1
+            if self._benign >= _LEVELLED_ENOUGH and self._benign > self._unlevelled:
+                self._plain = None
+                return
+        elif kept.line.text.strip():
+            self._unlevelled += 1
+        if self._plain_size > 2 * RECORD_BYTES:
+            start, stop = trim_bounds(plain)
+            del plain[start:stop]
+            self._plain_gone += stop - start
+            self._plain_size = sum(len(item.line.text) + 1 for item in plain)
+
+    def _close_plain(self) -> Sequence[Item]:
+        """Give a text in which nothing looked like a failure as one record, unless its levels say that all is well."""
+        plain, self._plain = self._plain, None
+        if not plain or self._unlevelled <= self._benign:
+            return ()
+        record = make_record(
+            [self._stamped(item) for item in plain], self._source, self._options.facts, 0, self._plain_gone > 0
+        )
+        self.recorded += len(plain) + self._plain_gone
+        return (record,)
+
+
+def split(lines: Iterator[RawLine], source: str, options: SplitOptions, start_offset: int = 0) -> Iterator[Item]:
+    """Yield the records, undecodable stretches and checkpoints of a source, to its end."""
+    splitter = Splitter(source, options, start_offset)
+    for line in lines:
+        yield from splitter.feed(line)
+    yield from splitter.close()
