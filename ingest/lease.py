@@ -1,0 +1,159 @@
+"""One night at a time: a lease row with a heartbeat.
+
+A holder beats in a thread of its own, with its own connection. A lease is free when it was given back, when its time
+is over, or when its holder was a process of this machine that is no longer there (so a killed night does not make the
+next one wait). Times are the machine's UTC clock: nights of several machines need clocks that agree to a few seconds.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import secrets
+import socket
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from types import TracebackType
+
+import psutil
+from sqlalchemy import delete, select, update
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.store import Store
+from crashpath.ingest.store_errors import LeaseHeld, LeaseLost, StoreError
+from crashpath.ingest.tables import Lease as Row
+
+#: Seconds that a lease lives without a heartbeat, and between heartbeats.
+TTL = 60.0
+BEAT = 10.0
+_POLL = 0.25
+
+_log = logging.getLogger(__name__)
+
+
+def utc_now() -> datetime:
+    """Return the present moment in UTC."""
+    return datetime.now(UTC)
+
+
+class Lease:
+    """Context manager: take the lease or raise ``LeaseHeld``; beat until the end; give it back.
+
+    ``wait`` is how many seconds to wait for another holder before giving up.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        *,
+        name: str = "night",
+        wait: float = 0.0,
+        ttl: float = TTL,
+        beat: float = BEAT,
+        clock: Callable[[], datetime] = utc_now,
+    ) -> None:
+        self._store = store
+        self._name = name
+        self._wait = wait
+        self._ttl = timedelta(seconds=ttl)
+        self._beat = beat
+        self._clock = clock
+        self._token = secrets.token_hex(16)
+        self._stop = threading.Event()
+        self._thread: threading.Thread | None = None
+
+    def __enter__(self) -> Lease:
+        deadline = time.monotonic() + self._wait
+        while True:
+            try:
+                self._take()
+                break
+            except LeaseHeld:
+                if time.monotonic() >= deadline:
+                    raise
+                time.sleep(min(_POLL, max(0.0, deadline - time.monotonic())))
+        self._thread = threading.Thread(target=self._beat_on, name="crashpath-lease", daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._stop.set()
+        if self._thread is not None:
+            self._thread.join()
+        with self._store.write() as session:
+            session.execute(delete(Row).where(Row.name == self._name, Row.token == self._token))
+
+    def fence(self, session: Session) -> None:
+        """Raise ``LeaseLost`` unless this lease is held, inside the caller's transaction: a night that was stopped for
+        longer than its lease must not write beside the one that took over."""
+        row = session.get(Row, self._name, populate_existing=True)
+        if row is None or row.token != self._token:
+            holder = "nobody" if row is None else _holder(row)
+            raise LeaseLost(
+                f"This night lost its lease to {holder} while it stood still.", "Nothing is lost: run it again later."
+            )
+
+    def _take(self) -> None:
+        with self._store.write() as session:
+            now = self._clock()
+            row = session.get(Row, self._name)
+            if row is not None and row.expires_at > now and not _is_gone(row):
+                silent = max(0.0, (now - row.heartbeat_at).total_seconds())
+                raise LeaseHeld(
+                    f"Another night is writing to this store: {_holder(row)}, since "
+                    f"{row.acquired_at:%Y-%m-%d %H:%M:%S} UTC (last heard from {silent:.0f} s ago).",
+                    "Run this one when it is done, or let it wait with --wait SECONDS.",
+                )
+            if row is not None:
+                _log.warning("taking over the lease of %s, which is gone", _holder(row))
+                session.delete(row)
+                session.flush()
+            session.add(
+                Row(
+                    name=self._name,
+                    host=socket.gethostname(),
+                    pid=os.getpid(),
+                    born=psutil.Process().create_time(),
+                    token=self._token,
+                    acquired_at=now,
+                    heartbeat_at=now,
+                    expires_at=now + self._ttl,
+                )
+            )
+
+    def _beat_on(self) -> None:
+        while not self._stop.wait(self._beat):
+            try:
+                with self._store.write() as session:
+                    now = self._clock()
+                    mine = update(Row).where(Row.name == self._name, Row.token == self._token)
+                    session.execute(mine.values(heartbeat_at=now, expires_at=now + self._ttl))
+            except (StoreError, DBAPIError) as error:  # the next beat may get through; the fence tells when not
+                _log.warning("heartbeat missed: %s", error)
+
+
+def holder_of(session: Session, name: str = "night") -> str | None:
+    """Return who holds the lease, in words, or ``None``."""
+    row = session.scalar(select(Row).where(Row.name == name))
+    return None if row is None else _holder(row)
+
+
+def _holder(row: Row) -> str:
+    return f"{row.host} pid {row.pid}"
+
+
+def _is_gone(row: Row) -> bool:
+    """Whether the holder was a process of this machine that has ended (its id may belong to another one now)."""
+    if row.host != socket.gethostname():
+        return False
+    try:
+        return bool(abs(psutil.Process(row.pid).create_time() - row.born) > 1.0)
+    except psutil.NoSuchProcess:
+        return True
+    except psutil.AccessDenied:
+        return False

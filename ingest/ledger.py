@@ -1,0 +1,272 @@
+"""Which sources were read, and how far: the ledger that makes a night exactly-once.
+
+A source is known by host, hash of the first KiB and inode. Names change (rotation), inodes change
+(compression, copies back), heads grow (a file shorter than a KiB), so each claim is decided by the first
+of ``claim``'s rules that holds, and what a file *is now* is asked of the disk, never of the order of claims:
+
+1. same inode, same head, not shorter than what was read: the same source, whatever its name is now
+2. same path, same head, not shorter, and the file that was read is not beside it under another name: the same
+3. same head in another place, while the place that was read is gone or holds something else now, and the name
+   is one that rotation gives (``app.log`` → ``app.log.1.gz``): the same source, moved
+4. same path (or inode) and head, but shorter than what was read: truncated and rewritten, a new generation
+5. else: a new source
+
+Paths are stored redacted; keyed hashes of the true path, of its folder and stem, and of the host match them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+
+from sqlalchemy import and_, case, or_, select
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.tables import Source
+
+#: Bytes of the decompressed beginning that identify a source.
+HEAD = 1024
+#: What rotation puts behind a name, or between stem and suffix: .1, -20260131, .2026-01-31_12, compression.
+_COMPRESSED = re.compile(r"\.(gz|zst|xz|zip|bz2)$", re.IGNORECASE)
+_ROTATION = re.compile(
+    r"(\.\d{1,3}|[._-](\d{8}([-_T]?\d{2,6})?|\d{4}-\d\d-\d\d([-_T]\d{2}([-:]?\d{2}){0,2})?|old|prev|bak))$"
+)
+#: Most rows of one family that a claim looks at, newest first.
+_FAMILY = 50
+
+
+@dataclass(frozen=True, slots=True)
+class SourceIdentity:
+    """A source as it is found now. ``head``: its first KiB, decompressed; ``size``: bytes on disk.
+
+    ``inode`` is ``None`` for what is not a file (stdin): then ``path`` is the name given, or empty, and the
+    head should be the whole content's hash or first KiB.
+    """
+
+    path: str
+    host: str
+    inode: int | None
+    head: bytes
+    size: int
+    mtime: datetime
+    compressed: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class SourceState:
+    """Where to go on: read from ``offset``. ``known_size`` is what was read so far, both decompressed bytes.
+
+    ``unchanged``: the file was read to its end and is as it was: there is nothing to do.
+    """
+
+    id: int
+    offset: int
+    known_size: int
+    generation: int
+    mtime: datetime
+    unchanged: bool = False
+
+
+class Ledger:
+    """Claims sources for one night.
+
+    ``key`` is the store's keyed hash, ``redact`` cleans the paths that are stored.
+    """
+
+    def __init__(self, key: Callable[[str], str], night_id: int, redact: Callable[[str], str]) -> None:
+        self._key = key
+        self._night_id = night_id
+        self._redact = redact
+
+    def known(self, session: Session, path: str, host: str, inode: int, size: int, mtime: datetime) -> bool:
+        """Tell, from its name and ``stat`` alone, whether a file is as it was when it was read to its end."""
+        found = session.scalar(
+            select(Source.id).where(
+                Source.host_key == self._key(host),
+                Source.path_key == self._path_key(path, inode),
+                Source.inode == inode,
+                Source.size == size,
+                Source.mtime == mtime,
+                Source.superseded.is_(False),
+                Source.problem.is_(None),
+            )
+        )
+        return found is not None
+
+    def claim(self, session: Session, found: SourceIdentity) -> SourceState:
+        """Find the source that ``found`` is, or make a new one, by the rules of this module; needs a write session."""
+        row = self._match(session, found)
+        if row is None:
+            row = self._new(found, generation=0)
+            session.add(row)
+        elif self._shorter(row, found):
+            row.superseded = True
+            row = self._new(found, generation=row.generation + 1)
+            session.add(row)
+        unchanged = row.size == found.size and row.mtime == found.mtime and row.problem is None
+        self._refresh(row, found)
+        session.flush()
+        return SourceState(row.id, row.offset, row.seen, row.generation, found.mtime, unchanged)
+
+    def problem(self, session: Session, state: SourceState, sentence: str | None) -> None:
+        """Note why a source could not be read to its end (redacted), so that the next night tries again."""
+        row = session.get_one(Source, state.id)
+        row.problem = None if sentence is None else self._redact(sentence)
+
+    # -- the rules -----------------------------------------------------------------------------
+
+    def _match(self, session: Session, found: SourceIdentity) -> Source | None:
+        rows = self._candidates(session, found)
+        path_key = self._path_key(found.path, found.inode)
+        if found.inode is None:
+            return next((r for r in rows if r.path_key == path_key), None)
+        same_inode = [r for r in rows if r.inode == found.inode and not self._reused(r, found)]
+        whole = [r for r in same_inode if not self._shorter(r, found)]
+        if whole:
+            return max(whole, key=lambda r: (r.path_key == path_key, not r.superseded, r.id))
+        same_path = [r for r in rows if r.path_key == path_key and not r.superseded]
+        for row in same_path:
+            if not self._shorter(row, found) and not self._moved_beside(row, found):
+                return row
+        for row in rows:
+            if row.path_key != path_key and self._rotated_to(row, found):
+                return row
+        for row in same_path + [r for r in same_inode if not r.superseded]:
+            if row.inode == found.inode or not self._moved_beside(row, found):
+                return row
+        return None
+
+    def _candidates(self, session: Session, found: SourceIdentity) -> list[Source]:
+        """Return the host's sources that begin as ``found`` does and are related by place or name, newest first."""
+        host_key = self._key(found.host)
+        lengths = session.scalars(
+            select(Source.head_len).distinct().where(Source.host_key == host_key, Source.head_len <= len(found.head))
+        ).all()
+        here = or_(Source.path_key == self._path_key(found.path, found.inode), Source.inode == found.inode)
+        family, stem = self._names(found)
+        related = or_(here, Source.family_key == family, and_(Source.stem_key == stem, Source.head_len == HEAD))
+        hashes = [head_hash(found.head[:n]) for n in lengths if n]
+        # An empty head says nothing: such a source is known by its place only.
+        same = or_(and_(Source.head_hash.in_(hashes), related), and_(Source.head_len == 0, here))
+        query = select(Source).where(Source.host_key == host_key, same)
+        return list(session.scalars(query.order_by(case((here, 0), else_=1), Source.id.desc()).limit(_FAMILY)))
+
+    def _reused(self, row: Source, found: SourceIdentity) -> bool:
+        """Whether an equal file got the inode of a deleted one: a rename would have kept the time as well."""
+        elsewhere = row.path_key != self._path_key(found.path, found.inode)
+        return elsewhere and row.size == found.size and row.mtime != found.mtime
+
+    @staticmethod
+    def _shorter(row: Source, found: SourceIdentity) -> bool:
+        """Whether less is there than was read, so that it cannot be the same content. Compressed sizes say nothing."""
+        return found.inode is not None and not found.compressed and found.size < row.seen
+
+    def _moved_beside(self, row: Source, found: SourceIdentity) -> bool:
+        """Whether the file that ``row`` read is in the same folder under another name (renamed by rotation)."""
+        return row.inode != found.inode and any(
+            e.inode() == row.inode and e.name != os.path.basename(found.path) for e in _siblings(found.path)
+        )
+
+    def _rotated_to(self, row: Source, found: SourceIdentity) -> bool:
+        family, _ = self._names(found)
+        if row.head_len < HEAD and row.family_key != family:
+            return False  # a short head is shared by many files ("Killed"), so only the same folder will do
+        if row.superseded:
+            return True
+        place = self._place(row, found)
+        if place is None:  # a rename would have kept the inode, so a plain file with a short head is another one
+            return found.compressed or row.head_len == HEAD
+        return not self._still_there(row, place)
+
+    @staticmethod
+    def _still_there(row: Source, place: str) -> bool:
+        """Whether the place that ``row`` was read from still holds that content."""
+        if row.compressed:
+            return True
+        try:
+            with open(place, "rb") as file:
+                head = file.read(row.head_len)
+                return os.fstat(file.fileno()).st_size >= row.seen and head_hash(head) == row.head_hash
+        except OSError:
+            return False
+
+    def _place(self, row: Source, found: SourceIdentity) -> str | None:
+        """Find the true path of ``row``: as it is stored, where redaction changed nothing, or beside ``found``."""
+        if self._path_key(row.path, row.inode) == row.path_key:
+            return row.path if os.path.exists(row.path) else None
+        beside = (e.path for e in _siblings(found.path))
+        return next((path for path in beside if self._path_key(path, row.inode) == row.path_key), None)
+
+    # -- rows ----------------------------------------------------------------------------------
+
+    def _new(self, found: SourceIdentity, generation: int) -> Source:
+        return Source(
+            host_key=self._key(found.host),
+            head_hash=head_hash(found.head),
+            head_len=len(found.head),
+            generation=generation,
+            offset=0,
+            seen=0,
+            size=None,
+            mtime=None,
+            first_night_id=self._night_id,
+            superseded=False,
+            problem=None,
+        )
+
+    def _refresh(self, row: Source, found: SourceIdentity) -> None:
+        if len(found.head) > row.head_len:
+            row.head_hash, row.head_len = head_hash(found.head), len(found.head)
+        row.path = self._redact(found.path)
+        row.path_key = self._path_key(found.path, found.inode)
+        row.family_key, row.stem_key = self._names(found)
+        row.inode = found.inode
+        row.compressed = found.compressed
+        row.last_night_id = self._night_id
+        # A generation that was overwritten and has come to light in a rotated file lives on there.
+        row.superseded = False
+
+    def _names(self, found: SourceIdentity) -> tuple[str, str]:
+        stem = stem_of(found.path)
+        return self._key(os.path.join(os.path.dirname(os.path.abspath(found.path)), stem)), self._key(stem)
+
+    def _path_key(self, path: str, inode: int | None) -> str:
+        # Two nights may name one file from different working folders; a stream has a name and no folder.
+        return self._key(f"stream:{path}" if inode is None else os.path.abspath(path))
+
+
+def head_hash(head: bytes) -> str:
+    """Hash the beginning of a source; the caller keeps how many bytes it hashed."""
+    return hashlib.blake2b(head, digest_size=16).hexdigest()
+
+
+def stem_of(path: str) -> str:
+    """Return a file's name without what rotation and compression add: ``app-20260131.log.2.gz`` → ``app.log``."""
+    name = _COMPRESSED.sub("", os.path.basename(path))
+    while (shorter := _ROTATION.sub("", name)) != name and shorter:
+        name = shorter
+    stem, suffix = os.path.splitext(name)
+    while suffix and (shorter := _ROTATION.sub("", stem)) != stem and shorter:
+        stem = shorter
+    return stem + suffix
+
+
+def _siblings(path: str) -> Iterator[os.DirEntry[str]]:
+    try:
+        with os.scandir(Path(path).parent) as entries:
+            yield from entries
+    except OSError:
+        return
+
+
+def identity_now(path: str, host: str, mtime: datetime) -> SourceIdentity:
+    """Identify a plain file as it is now; compressed ones are identified by who can decompress them."""
+    with open(path, "rb") as file:
+        head = file.read(HEAD)
+        stat = os.fstat(file.fileno())
+    return SourceIdentity(path, host, stat.st_ino, head, stat.st_size, mtime)

@@ -1,0 +1,124 @@
+"""Write one batch: crashes, what was made of them, quarantine, and how far the source was read, in one transaction.
+
+Killed before the commit, nothing of a batch is there and the next night reads it again from the old checkpoint;
+killed after it, all of it is. What lies behind the last checkpoint is written too (a record that was open at the end
+of the file), and written again in place when the source has grown: a crash is known by source and offset.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.batch import Batch, BatchCounts
+from crashpath.ingest.ledger import SourceState
+from crashpath.ingest.model import Analysis
+from crashpath.ingest.rows import storable
+from crashpath.ingest.store import Store
+from crashpath.ingest.tables import Quarantine, Source
+
+#: Redacted texts kept a signature and release.
+EXAMPLES = 20
+
+
+@dataclass(frozen=True, slots=True)
+class Quarantined:
+    """Bytes that gave no record: where, why, their hash, and a preview that is already redacted."""
+
+    offset: int
+    end: int
+    reason: str
+    sha256: str
+    preview: str
+
+
+@dataclass(frozen=True, slots=True)
+class EndOfSource:
+    """The source was read to its end, and was this big (bytes on disk) and this old then."""
+
+    size: int
+    mtime: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Writer:
+    """Writes the batches of one night. ``redact`` cleans the facts; hosts are stored as the store's keyed hashes.
+
+    ``fence`` is asked inside each transaction and raises when this night may no longer write (``Lease.fence``).
+    """
+
+    store: Store
+    night_id: int
+    redact: Callable[[str], str]
+    fence: Callable[[Session], None] | None = None
+    examples: int = EXAMPLES
+
+    def write_batch(
+        self,
+        source: SourceState,
+        analyses: Sequence[Analysis],
+        quarantined: Sequence[Quarantined] = (),
+        *,
+        checkpoint: int,
+        seen: int,
+        at_end: EndOfSource | None = None,
+        now: datetime,
+    ) -> BatchCounts:
+        """Store one batch of a source, and that all before ``checkpoint`` is stored and all before ``seen`` was read.
+
+        The source's time dates records without a stamp. Offsets are bytes of the decompressed source. Writing the
+        same batch again changes nothing. With ``at_end``, what an earlier night wrote behind the checkpoint and
+        this one did not find again is removed.
+        """
+        batch = Batch(
+            analyses,
+            night_id=self.night_id,
+            source_id=source.id,
+            mtime=source.mtime,
+            redact=self.redact,
+            host_key=self.store.key,
+            examples=self.examples,
+        )
+        with self.store.write() as session:
+            if self.fence is not None:
+                self.fence(session)
+            row = session.get_one(Source, source.id)
+            old = row.offset
+            counts = batch.write(session, old, checkpoint, at_end is not None)
+            held = _hold(session, self.night_id, source.id, quarantined, now)
+            row.offset = max(old, checkpoint)
+            row.seen = max(row.seen, seen, checkpoint)
+            row.last_night_id = self.night_id
+            if at_end is not None:
+                row.size, row.mtime, row.problem = at_end.size, at_end.mtime, None
+        return counts + BatchCounts(quarantined=held)
+
+
+def _hold(session: Session, night_id: int, source_id: int, quarantined: Sequence[Quarantined], now: datetime) -> int:
+    """Put into quarantine what is not there yet; return how many those were."""
+    if not quarantined:
+        return 0
+    first = min(q.offset for q in quarantined)
+    known = set(
+        session.scalars(select(Quarantine.offset).where(Quarantine.source_id == source_id, Quarantine.offset >= first))
+    )
+    new = {q.offset: q for q in quarantined if q.offset not in known}
+    for held in new.values():
+        session.add(
+            Quarantine(
+                source_id=source_id,
+                offset=held.offset,
+                end=held.end,
+                night_id=night_id,
+                touched_id=night_id,
+                at=now,
+                reason=storable(held.reason),
+                sha256=held.sha256,
+                preview=storable(held.preview),
+            )
+        )
+    return len(new)
