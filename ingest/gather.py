@@ -4,14 +4,11 @@ from __future__ import annotations
 
 from datetime import datetime
 from enum import Enum
-from typing import NamedTuple
 
-from crashpath.ingest.lines import NO_FACTS, Line
-from crashpath.ingest.model import Facts, Mark, Record
+from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
+from crashpath.ingest.lines import Line
+from crashpath.ingest.model import Facts, Record
 from crashpath.ingest.opening import AFTERMATH, HEADS, KERNEL_END, KERNEL_LINES, Kind, same_words, trace_goes_on
-
-RECORD_BYTES = 256 * 1024
-"""A longer record is cut: its head and its tail stay, and it is marked."""
 
 MOST_IDLE = 30
 """Lines of the same writer after the last sign of a failure until its record is closed."""
@@ -21,15 +18,6 @@ _REPEAT_SECONDS = 1.0
 _OTHER_SECONDS = 5.0
 _ECHO_SECONDS = 0.05
 _TRIM_AT = 2 * RECORD_BYTES
-
-
-class Kept(NamedTuple):
-    """A line of a record, with where it stands in the source."""
-
-    offset: int
-    end: int
-    line: Line
-    at: datetime | None
 
 
 class Fate(Enum):
@@ -286,48 +274,3 @@ class Gathering:
         self._pending_last = moved(self._pending_last)
         self._pending = None if self._pending is None else moved(self._pending)
         self._tail = None if self._tail is None else moved(self._tail)
-
-
-def trim_bounds(kept: list[Kept]) -> tuple[int, int]:
-    """Return which lines to drop so that head and tail are about a third of RECORD_BYTES each."""
-    room = RECORD_BYTES // 3
-    start = size = 0
-    while start < len(kept) and size + len(kept[start].line.text) < room:
-        size += len(kept[start].line.text) + 1
-        start += 1
-    stop, size = len(kept), 0
-    while stop > start and size + len(kept[stop - 1].line.text) < room:
-        stop -= 1
-        size += len(kept[stop].line.text) + 1
-    return start, stop
-
-
-def make_record(kept: list[Kept], source: str, facts: Facts, first: int, truncated: bool) -> Record:
-    """Join lines to a record. ``first`` is the line whose time is the failure's, where it has one."""
-    text = "\n".join(item.line.text for item in kept)
-    marked = any(not item.line.bare for item in kept)
-    marks: list[Mark] = []
-    found = NO_FACTS
-    for item in kept:
-        line = item.line
-        if marked:
-            mark = Mark(line.level, line.writer, item.at)
-            marks.extend([mark] * (line.text.count("\n") + 1))
-        if line.facts is not NO_FACTS:
-            found = found.over(line.facts)
-    if len(text) > RECORD_BYTES:
-        text, marks = _cut(text, marks)
-        truncated = True
-    times = [item.at for item in kept[first:] if item.at] or [item.at for item in kept if item.at]
-    at = times[0] if times else None
-    return Record(source, kept[0].offset, kept[-1].end, text, tuple(marks), found.over(facts), at, truncated)
-
-
-def _cut(text: str, marks: list[Mark]) -> tuple[str, list[Mark]]:
-    """Keep head and tail of a text that is too long even as lines."""
-    half = RECORD_BYTES // 2
-    head, tail = text[:half], text[-half:]
-    if not marks:
-        return head + tail, marks
-    ahead, behind = head.count("\n") + 1, tail.count("\n")
-    return head + tail, marks[:ahead] + (marks[-behind:] if behind else [])

@@ -86,10 +86,11 @@ def decode(data: bytes) -> str | None:
         # Each bad byte became four characters; a Latin-1 word among ASCII stays far below the limit.
         if len(_BAD_ESCAPE.findall(text)) > _MOST_BAD * len(data):
             return None
-    return _visible(text) if "\r" in text else text
+    return visible(text) if "\r" in text else text
 
 
-def _visible(text: str) -> str:
+def visible(text: str) -> str:
+    """Return what a terminal would still show of a line with carriage returns in it."""
     text = text.rstrip("\r")
     if "\r" not in text:
         return text

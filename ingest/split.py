@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import hashlib
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, tzinfo
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
 from crashpath.ingest.clock import parse_stamp
-from crashpath.ingest.gather import RECORD_BYTES, Fate, Gathering, Kept, make_record, trim_bounds
-from crashpath.ingest.jsonlog import open_json
-from crashpath.ingest.lines import NO_FACTS, Line, decode, peel
-from crashpath.ingest.model import Facts, Record
+from crashpath.ingest.gather import Fate, Gathering
+from crashpath.ingest.lines import Line, decode, peel
+from crashpath.ingest.model import Record
 from crashpath.ingest.opening import Kind, kind_of
+from crashpath.ingest.whole import SplitOptions, one_record
 
 if TYPE_CHECKING:
     from crashpath.ingest.read import RawLine
@@ -35,30 +35,6 @@ _MOST_WRITERS = 256
 _LEVELLED_ENOUGH = 50
 _PREVIEW_BYTES = 200
 _BENIGN_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARNING"})
-
-
-def _no_failure(_line: str) -> bool:
-    return False
-
-
-@dataclass(frozen=True, slots=True)
-class SplitOptions:
-    """What the splitter must be told.
-
-    ``tz`` is the zone of stamps without one; ``mtime`` (aware) bounds stamps without year, or ``as_of`` where the
-    source has none; ``facts`` are those of the source; ``is_failure`` knows the sentences that open a record.
-    """
-
-    tz: tzinfo = UTC
-    as_of: datetime | None = None
-    mtime: datetime | None = None
-    facts: Facts = NO_FACTS
-    is_failure: Callable[[str], bool] = _no_failure
-
-    @property
-    def latest(self) -> datetime:
-        """The time that a stamp without year may not be after (by more than a day)."""
-        return self.mtime or self.as_of or datetime.now(UTC)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,32 +56,6 @@ class Undecodable:
 
 
 Item = Record | Checkpoint | Undecodable
-
-
-def one_record(text: str, *, source: str, offset: int = 0, options: SplitOptions) -> Record:
-    """Return the whole text as one record; nothing is dropped, the lines of each writer stand together."""
-    whole = text.strip()
-    inside = open_json(whole) if whole[:1] in ("{", "[") and "\n" in whole else None
-    if inside is not None:
-        text = inside.text
-        options = replace(options, facts=inside.facts.over(options.facts))
-    kept: dict[str | None, list[Kept]] = {}
-    writer: str | None = None
-    end = offset
-    for piece in text.replace("\r\n", "\n").split("\n"):
-        data_end = end + len(piece.encode("utf-8", "replace")) + 1
-        line = peel(_lines_of_terminal(piece))
-        writer = writer if line.bare else line.writer
-        at = parse_stamp(line.stamp, tz=options.tz, latest=options.latest) if line.stamp else None
-        kept.setdefault(writer, []).append(Kept(end, data_end, line, at))
-        end = data_end
-    lines = [item for group in kept.values() for item in group]
-    record = make_record(lines, source, options.facts, 0, False)
-    return replace(record, offset=offset, end=max(offset, end - 1))
-
-
-def _lines_of_terminal(piece: str) -> str:
-    return piece.replace("\r", "\n") if "\r" in piece else piece
 
 
 class _Bad:
@@ -356,3 +306,6 @@ def split(lines: Iterator[RawLine], source: str, options: SplitOptions, start_of
     for line in lines:
         yield from splitter.feed(line)
     yield from splitter.close()
+
+
+__all__ = ["Checkpoint", "Item", "SplitOptions", "Splitter", "Undecodable", "one_record", "split"]

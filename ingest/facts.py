@@ -1,0 +1,102 @@
+"""Where a crash belongs, from everything that may tell: the record itself, its path, a sidecar, the flags."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Sequence
+from dataclasses import fields
+from functools import lru_cache
+
+from crashpath.ingest.model import Facts
+
+NAMES = tuple(field.name for field in fields(Facts))
+_PATHS = {"ort": "ort", "onnxruntime": "ort", "torchscript": "torchscript"}
+_PHASES = frozenset({"prepare", "load", "warmup", "infer", "shutdown"})
+_PACKED = (".gz", ".zst", ".xz", ".zip")
+_PLACE = re.compile(r"\{(\w+)\}|(\*\*/?)|(\*)|(\?)")
+_SAID = re.compile(
+    r"(?<![\w.-])(release|platform|attempt_id|phase|model_name|model_version)\s?[=:]\s?[\"']?([\w.+-][\w.+/-]{0,99})"
+)
+_KEYS = {"model_name": "model"}
+_SAID_BYTES = 64 * 1024
+
+
+class FactsError(Exception):
+    """A path pattern names something that is no fact; the text is a sentence with advice."""
+
+
+def facts_for_path(path: str, patterns: Sequence[str], flags: Facts) -> Facts:
+    """Return what the path, its sidecar and the flags tell, in this order. Raises FactsError for a wrong pattern.
+
+    A pattern is a glob with names, ``logs/{release}/{platform}/*.log``, and is matched against the end of the path.
+    A sidecar ``app.log.meta.json`` (also beside ``app.log.gz``) holds one JSON object with the names of facts.
+    """
+    return from_pattern(path, patterns).over(from_sidecar(path)).over(flags)
+
+
+def from_pattern(path: str, patterns: Sequence[str]) -> Facts:
+    """Return the facts of the first pattern that fits the path, or none."""
+    parts = os.path.normpath(path).replace(os.sep, "/")
+    for pattern in patterns:
+        found = _compiled(pattern).search(parts)
+        if found is not None:
+            return make_facts(found.groupdict())
+    return Facts()
+
+
+def from_sidecar(path: str) -> Facts:
+    """Return what ``<path>.meta.json`` tells; one that is absent or cannot be read tells nothing."""
+    stem, packed = os.path.splitext(path)
+    bases = (path, stem, os.path.splitext(stem)[0]) if packed in _PACKED else (path, stem)
+    for base in bases:
+        try:
+            with open(base + ".meta.json", encoding="utf-8") as file:
+                told = json.load(file)
+        except (OSError, ValueError):
+            continue
+        if isinstance(told, dict):
+            return make_facts({key: str(value) for key, value in told.items() if isinstance(value, (str, int, float))})
+    return Facts()
+
+
+def facts_in(text: str) -> Facts:
+    """Return what a record's own words tell: ``release=…``, ``platform: …``, ``attempt_id=…`` and the like."""
+    told: dict[str, str] = {}
+    for key, value in _SAID.findall(text[:_SAID_BYTES]):
+        told.setdefault(_KEYS.get(key, key), value.rstrip("./-"))
+    return make_facts(told)
+
+
+def make_facts(told: dict[str, str]) -> Facts:
+    """Make facts of named values; names that are no facts and values that their fact cannot have are left out."""
+    known = {name: value.strip() for name, value in told.items() if name in NAMES and value and value.strip()}
+    if "path" in known:
+        known["path"] = _PATHS.get(known["path"].lower(), "")
+    if known.get("phase", "").lower() not in _PHASES:
+        known.pop("phase", None)
+    return Facts(**{name: value or None for name, value in known.items()})
+
+
+@lru_cache(maxsize=256)
+def _compiled(pattern: str) -> re.Pattern[str]:
+    names = re.findall(r"\{(\w*)\}", pattern)
+    wrong = [name for name in names if name not in NAMES]
+    if wrong or len(set(names)) != len(names):
+        what = f"names {wrong[0]!r}" if wrong else "names a fact twice"
+        raise FactsError(f"The path pattern {pattern!r} {what}: use each of {', '.join(NAMES)} at most once.")
+    out, at = "", 0
+    for found in _PLACE.finditer(pattern):
+        out += re.escape(pattern[at : found.start()])
+        name, deep, star, _ = found.groups()
+        if name:
+            out += f"(?P<{name}>[^/]+?)"
+        elif deep:
+            out += "(?:.*/)?" if deep.endswith("/") else ".*"
+        else:
+            out += "[^/]*" if star else "[^/]"
+        at = found.end()
+    out += re.escape(pattern[at:])
+    packed = "".join(("(?:", "|".join(re.escape(end) for end in _PACKED), ")?"))
+    return re.compile(rf"(?:^|/){out.lstrip('/')}{packed}$" if not pattern.startswith("/") else rf"^{out}{packed}$")
