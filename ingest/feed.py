@@ -1,0 +1,225 @@
+"""Feed log sources into the store: claim, read from the checkpoint, split, analyse, write batch by batch.
+
+A batch is written when it is large enough, with the last checkpoint that the splitter gave. What it closes at the end
+of a source lies behind that checkpoint on purpose: if the source grows, it is read again from there and the crash is
+updated in place (see docs/decisions/0002).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, tzinfo
+from enum import StrEnum
+from pathlib import Path
+
+from crashpath.ingest.analyse import Analyser
+from crashpath.ingest.batch import BatchCounts
+from crashpath.ingest.facts import facts_for_path
+from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
+from crashpath.ingest.model import Analysis, Facts, Record
+from crashpath.ingest.read import Found, OpenSource, open_source
+from crashpath.ingest.redact import redact
+from crashpath.ingest.rules import Rules
+from crashpath.ingest.split import Checkpoint, SplitOptions, Splitter, Undecodable
+from crashpath.ingest.store import Store
+from crashpath.ingest.unpack import SourceError
+from crashpath.ingest.write import EndOfSource, Quarantined, Writer
+
+BATCH_RECORDS = 400
+PREVIEW_CHARACTERS = 200
+
+
+class Outcome(StrEnum):
+    """What came of one source."""
+
+    READ = "read"
+    UNCHANGED = "unchanged"
+    EMPTY = "empty"
+    UNREADABLE = "unreadable"
+
+
+@dataclass(frozen=True, slots=True)
+class FeedOptions:
+    """How sources are read. ``facts`` come from flags; ``name`` is the name of a stream that has no path."""
+
+    tz: tzinfo = UTC
+    as_of: datetime | None = None
+    facts: Facts = field(default_factory=Facts)
+    patterns: tuple[str, ...] = ()
+    host: str = "localhost"
+    name: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Fed:
+    """What one source gave. ``problem`` is a sentence; whatever stood before it was stored."""
+
+    path: str
+    outcome: Outcome
+    records: int = 0
+    lines: int = 0
+    counts: BatchCounts = BatchCounts()
+    store_seconds: float = 0.0
+    problem: str | None = None
+
+
+class Feeder:
+    """Feeds the sources of one night, one after the other."""
+
+    def __init__(
+        self, store: Store, writer: Writer, rules: Rules, options: FeedOptions, clock: Callable[[], datetime]
+    ) -> None:
+        self._store = store
+        self._writer = writer
+        self._rules = rules
+        self._options = options
+        self._clock = clock
+        self._analyser = Analyser(rules, redacting=True)
+        self._ledger = Ledger(store.key, writer.night_id, clean)
+
+    def feed(self, found: Found, advance: Callable[[int], None] = lambda _: None) -> Fed:
+        """Read one source to its end; ``advance`` is told how many bytes (decompressed) were read so far."""
+        if found.problem is not None:
+            return Fed(found.path, Outcome.UNREADABLE, problem=found.problem)
+        if self._as_it_was(found.path):
+            return Fed(found.path, Outcome.UNCHANGED)
+        try:
+            with open_source(found.path) as source:
+                return self._feed_open(source, advance)
+        except SourceError as error:
+            return Fed(found.path, Outcome.UNREADABLE, problem=str(error))
+
+    def _as_it_was(self, path: str) -> bool:
+        """Whether name and ``stat`` alone say that there is nothing new; asked of most files of most nights."""
+        try:
+            info = Path(path).stat()
+        except OSError:
+            return False
+        mtime = datetime.fromtimestamp(info.st_mtime, UTC)
+        with self._store.read() as session:
+            return self._ledger.known(session, path, self._options.host, info.st_ino, info.st_size, mtime)
+
+    def _feed_open(self, source: OpenSource, advance: Callable[[int], None]) -> Fed:
+        if not source.head:
+            return Fed(source.path, Outcome.EMPTY)
+        now = self._clock()
+        with self._store.write() as session:
+            state = self._ledger.claim(session, self._identity(source, now))
+        if state.unchanged:
+            return Fed(source.path, Outcome.UNCHANGED)
+        reading = _Reading(self._writer, state, self._clock)
+        splitter = Splitter(source.path, self._split_options(source), state.offset)
+        problem = None
+        try:
+            for raw in source.lines(state.offset):
+                if items := splitter.feed(raw):
+                    for item in items:
+                        reading.take(item, self._analyser)
+                    advance(raw.end)
+            reading.end(splitter, self._analyser, _end_of(source, state))
+        except SourceError as error:  # damaged further on: what was read up to there is kept
+            problem = str(error)
+            reading.end(splitter, self._analyser, None)
+            with self._store.write() as session:
+                self._ledger.problem(session, state, problem)
+        outcome = Outcome.UNREADABLE if problem else Outcome.READ
+        return Fed(
+            source.path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem
+        )
+
+    def _identity(self, source: OpenSource, now: datetime) -> SourceIdentity:
+        is_file = source.size is not None and self._options.name is None
+        return SourceIdentity(
+            path=self._options.name or source.path,
+            host=self._options.host,
+            inode=source.inode if is_file else None,
+            head=source.head,
+            size=source.size or 0,
+            mtime=source.mtime or now,
+            compressed=source.compressed,
+        )
+
+    def _split_options(self, source: OpenSource) -> SplitOptions:
+        return SplitOptions(
+            tz=self._options.tz,
+            as_of=self._options.as_of or self._clock(),
+            mtime=source.mtime,
+            facts=facts_for_path(source.path, self._options.patterns, self._options.facts),
+            is_failure=self._rules.is_failure,
+        )
+
+
+class _Reading:
+    """The batch of one source that is being filled, and what was written so far."""
+
+    def __init__(self, writer: Writer, state: SourceState, clock: Callable[[], datetime]) -> None:
+        self._writer = writer
+        self._state = state
+        self._clock = clock
+        self._analyses: list[Analysis] = []
+        self._bad: list[Quarantined] = []
+        self._checkpoint = state.offset
+        self._seen = state.offset
+        self.records = 0
+        self.counts = BatchCounts()
+        self.store_seconds = 0.0
+
+    def take(self, item: Record | Undecodable | Checkpoint, analyser: Analyser) -> None:
+        match item:
+            case Checkpoint(offset):
+                self._checkpoint = offset
+            case Undecodable():
+                self._bad.append(_quarantined(item))
+            case Record():
+                self._analyses.append(analyser.analyse(item))
+                self._seen = max(self._seen, item.end)
+                self.records += 1
+        if len(self._analyses) + len(self._bad) >= BATCH_RECORDS:
+            self._write(None)
+
+    def end(self, splitter: Splitter, analyser: Analyser, at_end: EndOfSource | None) -> None:
+        for item in splitter.close():
+            if isinstance(item, Checkpoint):
+                self._seen = item.offset
+            else:
+                self.take(item, analyser)
+        self._write(at_end)
+
+    def _write(self, at_end: EndOfSource | None) -> None:
+        started = time.perf_counter()
+        self.counts += self._writer.write_batch(
+            self._state,
+            self._analyses,
+            self._bad,
+            checkpoint=self._checkpoint,
+            seen=self._seen,
+            at_end=at_end,
+            now=self._clock(),
+        )
+        self._analyses, self._bad = [], []
+        self.store_seconds += time.perf_counter() - started
+
+
+def clean(text: str) -> str:
+    """Return a text without secrets and personal data, for paths, facts and previews."""
+    return redact(text).text
+
+
+def _end_of(source: OpenSource, state: SourceState) -> EndOfSource:
+    return EndOfSource(size=source.size or 0, mtime=source.mtime or state.mtime)
+
+
+def _quarantined(bad: Undecodable) -> Quarantined:
+    preview = clean(bad.preview.decode("utf-8", "backslashreplace"))[:PREVIEW_CHARACTERS]
+    return Quarantined(bad.offset, bad.end, bad.reason, bad.sha256, preview)
+
+
+def content_name(chunks: Iterator[bytes]) -> str:
+    """Name a stream that nobody named after the hash of its whole content, so that reading it again adds nothing."""
+    digest = hashlib.blake2b(digest_size=16)
+    for chunk in chunks:
+        digest.update(chunk)
+    return f"stdin:{digest.hexdigest()}"
