@@ -135,8 +135,8 @@ def native_frame(function: str, place: str) -> Frame:
     library = _LIBRARY.search(place.strip())
     module = library.group(1) if library else source_stem(place)
     foreign = (
-        not name
-        or _NATIVE_MACHINERY.match(name) is not None
+        not (name or module)
+        or (name != "" and _NATIVE_MACHINERY.match(name) is not None)
         or ((library is not None or "/" not in place) and _NATIVE_LIBRARY.match(module) is not None)
         or _SYSTEM_SOURCE.search(place) is not None
     )

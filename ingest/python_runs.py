@@ -47,8 +47,9 @@ def find_runs(text: str) -> list[Run]:
     """Return every run of a text, which must end with a newline, in the order of appearance."""
     runs = _with_headers(text, _frame_runs(text))
     floor = 0
-    for run, following in zip(runs, [*runs[1:], None], strict=True):
-        run.raised = _raised(text, run, floor, len(text) if following is None else following.start)
+    limits = [run.start for run in runs[1:]] + [len(text)]
+    for run, limit in zip(runs, limits, strict=False):
+        run.raised = _raised(text, run, floor, limit)
         floor = run.after
     return [run for run in runs if run.raised is not None or run.frames]
 
@@ -79,6 +80,9 @@ def _with_headers(text: str, runs: list[Run]) -> list[Run]:
     run = next(waiting, None)
     position = text.find(LAST)
     while position >= 0:
+        if not text.startswith(":", position + len(LAST)):
+            position = text.find(LAST, position + 1)  # a notebook's or rich's header
+            continue
         line_start = text.rfind("\n", 0, position) + 1
         body = text.find("\n", position) + 1
         while run is not None and run.body < body:

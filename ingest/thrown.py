@@ -35,9 +35,10 @@ _STOP = re.compile(
     | \[?\d{{4}}[-/]\d\d[-/]\d\d | \[?\d\d:\d\d:\d\d
     | \[?(?:INFO|DEBUG|WARN|WARNING|ERROR|FATAL|CRITICAL)\b
     | \$[ ] | >>>[ ] | [\w.-]+@[\w.-]+[: ][^\n]{{0,60}}[#$](?:[ ]|$)
-    | terminate[ ]called | Segmentation[ ]fault | Aborted\b | Killed\b | Illegal[ ]instruction | Bus[ ]error
+    | Program[ ]received[ ]signal | Thread[ ]\d+ | terminate[ ]called
+    | Segmentation[ ]fault | Aborted\b | Killed\b | Illegal[ ]instruction | Bus[ ]error
     | Fatal[ ]Python[ ]error | \*\*\*[ ] | free\(\): | malloc | double[ ]free | munmap_chunk
-    | Process[ ][\w-]+-\d+ | Exception[ ](?:ignored[ ])?in[ ] | \[(?:W|E|F|I)\b | srun: | \#\d+[ ]
+    | Process[ ][\w-]+-\d+ | \S+:[ ]line[ ]\d+: | Exception[ ](?:ignored[ ])?in[ ] | \[(?:W|E|F|I)\b | srun: | \#\d+[ ]
     | /\S+\.(?:py|cc|cpp|cu|h):\d+ | -{{20,}}[ \t]*$ | ={{20,}}[ \t]*$ | [╭╰]
     | [ \t]*\n[ \t]*\n
     )""",

@@ -1,0 +1,115 @@
+"""How a process ended: signals and exit codes in what shells, supervisors and run times print."""
+
+from __future__ import annotations
+
+import re
+import signal
+from collections.abc import Sequence
+
+from crashpath.ingest.piece import Format, Piece
+
+#: What libc's ``strsignal`` and run times say for a signal.
+WORDS = {
+    "segmentation fault": "SIGSEGV",
+    "segmentation violation": "SIGSEGV",
+    "access violation": "SIGSEGV",
+    "aborted": "SIGABRT",
+    "abort trap": "SIGABRT",
+    "bus error": "SIGBUS",
+    "illegal instruction": "SIGILL",
+    "floating point exception": "SIGFPE",
+    "floating-point exception": "SIGFPE",
+    "trace/breakpoint trap": "SIGTRAP",
+    "killed": "SIGKILL",
+    "terminated": "SIGTERM",
+    "bad system call": "SIGSYS",
+}
+_WORD = (
+    r"Segmentation fault|Aborted|Abort trap|Bus error|Illegal instruction|Floating[ -]point exception"
+    r"|Trace/breakpoint trap|Killed|Bad system call"
+)
+_FATAL = frozenset(WORDS.values()) | {"SIGINT"}
+_WINDOWS = {0xC0000005: "SIGSEGV", 0xC000001D: "SIGILL", 0xC0000409: "SIGABRT", 0xC00000FD: "SIGSEGV"}
+
+_SHELL = re.compile(
+    rf"^(?:\S+: line \d+: +\d+ +|(?:\S+: )?line \d+: +\d+ +|\[\d+\][+-]? +(?:\d+ +)?|zsh: |\s*)({_WORD})(?: *: \d+)?"
+    r"(?=[ \t]*(?:$|\(core dumped\)|  |\S+$))",
+    re.M,
+)
+_SAID = re.compile(r"\bsignal: ([a-z /-]+)|terminated by signal:? ([A-Z][a-z /]+)", re.I)
+_NAMED = re.compile(
+    r"\b(SIG(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM|SYS))\b|status=\d+/(SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP)\b"
+)
+_NUMBERED = re.compile(r"\b(?:[Ss]ignal|SIGNAL)[ :=]+\(?(\d{1,2})\b")
+_SENT_BY_OTHERS = "SIGTERM"
+_CODE = re.compile(
+    r"""(?: \b(?:exit(?:ed)?|return(?:ed|s)?|terminat(?:ed|ion)|finished|died|fail(?:ed|ure)?|ended|crashed|stopped)\b
+            [^\n]{0,40}?\b(?:code|status)\b (?:[ ]of)?[ :=(]{0,4}
+          | \b(?:exit[_ ]?code|exit[_ ]?status)["']?[ \t]*[:=]?[ \t]*\(?
+          | \becho[ ]\$\?[ ]*\n | \bstatus= | \bexited[ ]\(
+        )[ \t]*(0x[0-9a-f]+|-?\d{1,10})\b(?!/(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM))""",
+    re.X | re.I,
+)
+
+
+def parse_exit(text: str) -> Sequence[Piece]:
+    """Read the signal and the exit code of a text; a signal that killed goes before a ``SIGTERM`` that asked."""
+    name, at = _signal(text)
+    code, code_at = _exit_code(text)
+    if code is not None and name is None:
+        name = _WINDOWS.get(code & 0xFFFFFFFF) or (signal_name(-code) if -65 < code < 0 else None)
+    if name is None and code is None:
+        return ()
+    start = max(at, 0) if name is not None and at >= 0 else code_at
+    return (Piece(Format.NATIVE, start, start, (), name, code),)
+
+
+def signal_name(number: int) -> str | None:
+    """Return ``SIGSEGV`` for 11; ``None`` for a number that is no signal on Linux."""
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return None
+
+
+def signal_of_words(words: str) -> str | None:
+    """Return the signal that a phrase such as ``Segmentation fault`` or ``illegal instruction`` stands for."""
+    return WORDS.get(words.strip().lower())
+
+
+def _signal(text: str) -> tuple[str | None, int]:
+    found: list[tuple[int, str]] = []
+    if (
+        "ault" in text
+        or "ort" in text
+        or "Killed" in text
+        or "llegal" in text
+        or "us error" in text
+        or "loating" in text
+    ):
+        found += [(m.start(), WORDS[m.group(1).lower()]) for m in _SHELL.finditer(text)]
+    if "ignal" in text:
+        found += [(m.start(), name) for m in _SAID.finditer(text) if (name := _said(m.group(1) or m.group(2)))]
+        found += [
+            (m.start(), name) for m in _NUMBERED.finditer(text) if (name := signal_name(int(m.group(1)))) in _FATAL
+        ]
+    if "SIG" in text or "status=" in text:
+        found += [(m.start(), m.group(1) or f"SIG{m.group(2)}") for m in _NAMED.finditer(text)]
+    if not found:
+        return None, -1
+    at, name = min(found, key=lambda pair: (pair[1] == _SENT_BY_OTHERS, pair[0]))
+    return name, at
+
+
+def _said(words: str) -> str | None:
+    return next((name for phrase, name in WORDS.items() if words.lower().startswith(phrase)), None)
+
+
+def _exit_code(text: str) -> tuple[int | None, int]:
+    if "xit" not in text and "status" not in text and "ode" not in text and "$?" not in text:
+        return None, -1
+    for match in _CODE.finditer(text):
+        code = int(match.group(1), 0)
+        if code and not 400 <= code < 600:  # 0 is no failure, 4xx and 5xx are HTTP's
+            return code, match.start()
+    return None, -1

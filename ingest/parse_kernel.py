@@ -1,0 +1,64 @@
+"""Kernel messages: the OOM killer (old, new, cgroup), Android's low-memory killer, and user-mode faults."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+
+from crashpath.ingest.frames import native_frame
+from crashpath.ingest.model import Thrown
+from crashpath.ingest.piece import Format, Piece, line_at
+
+_OOM = re.compile(
+    r"^[^\n]*?((?:Memory cgroup out of memory|Out of memory)(?: \([^)\n]*\))?: "
+    r"Kill(?:ed)? process (\d+) \(([^)\n]*)\)[^\n]*)",
+    re.M,
+)
+_CONSTRAINT = re.compile(r"oom-kill:constraint=(\w+)[^\n]*")
+_INVOKED = re.compile(r"([\w./:-]+) invoked oom-killer: [^\n]*")
+_KILLED = re.compile(r"^[^\n]*?(Killed process (\d+) \(([^)\n]*)\)[^\n]*total-vm[^\n]*)", re.M)
+_LOW_MEMORY = re.compile(r"(?:lowmemorykiller|lmkd)\b[^\n]*?(Kill(?:ing)? '([^'\n]*)' \((\d+)\)[^\n]*)")
+_SEGFAULT = re.compile(
+    r"(\S+?)\[\d+\]: segfault at [0-9a-f]+ ip [0-9a-f]+ sp [0-9a-f]+ error \d+(?: in ([^\s\[]+)\[[^\n]*)?"
+)
+_TRAP = re.compile(
+    r"traps: (\S+?)\[\d+\] (general protection(?: fault)?|trap invalid opcode|trap divide error)\b"
+    r"[^\n]*?(?: in ([^\s\[]+)\[[^\n]*)?$",
+    re.M,
+)
+_TRAP_SIGNALS = {"trap invalid opcode": "SIGILL", "trap divide error": "SIGFPE"}
+
+
+def parse_kernel(text: str) -> Sequence[Piece]:
+    """Read one OOM kill (the line that names the victim, else what led to it) and each user-mode fault."""
+    pieces: list[Piece] = []
+    if "emory" in text or "oom" in text:
+        pieces += _oom(text)
+    if "segfault at" in text:
+        pieces += [_fault(text, match, "segfault", "SIGSEGV", match.group(2)) for match in _SEGFAULT.finditer(text)]
+    if "traps: " in text:
+        pieces += [
+            _fault(text, match, match.group(2), _TRAP_SIGNALS.get(match.group(2), "SIGSEGV"), match.group(3))
+            for match in _TRAP.finditer(text)
+        ]
+    return pieces
+
+
+def _oom(text: str) -> list[Piece]:
+    found: list[Piece] = []
+    for pattern, group in ((_OOM, 1), (_KILLED, 1), (_CONSTRAINT, 0), (_INVOKED, 0)):
+        for match in pattern.finditer(text):
+            thrown = Thrown("oom-kill", match.group(group).strip(), line_at(text, match.start(group)))
+            found.append(Piece(Format.KERNEL_OOM, match.start(), match.end(), (thrown,), "SIGKILL"))
+        if found:
+            return found[:1]
+    for match in _LOW_MEMORY.finditer(text):
+        thrown = Thrown("lowmemorykiller", match.group(1).strip(), line_at(text, match.start()))
+        return [Piece(Format.KERNEL_OOM, match.start(), match.end(), (thrown,))]
+    return found
+
+
+def _fault(text: str, match: re.Match[str], kind: str, signal: str, library: str | None) -> Piece:
+    frames = (native_frame("", library),) if library else ()
+    thrown = Thrown(kind, match.group().strip(), line_at(text, match.start()), frames)
+    return Piece(Format.NATIVE, match.start(), match.end(), (thrown,), signal)
