@@ -1,0 +1,174 @@
+"""Volatile values → named placeholders, so that one failure reads the same on any machine.
+
+The masks are data (``masks.toml``), each with examples that the tests read. They are tried in their order, each at
+the start of a token that holds a digit, a slash, a backslash, an ``@`` or the ending of a file or a host; words that
+hold none of them are never looked at. A mask is one of three things:
+
+- *contextual* (``after``): only behind one of its words, as ``exit code 137`` or ``Name:'/Reshape_3'``; tried first;
+- *keep* (no placeholder): what it matches carries meaning and stays;
+- *plain*: what it matches becomes ``placeholder``, or ``to`` with its groups, or has ``inner`` replaced within.
+
+``mask`` is idempotent, and what redaction put in place (``<email>``, ``<user>`` …) survives it.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from importlib.resources import files
+from typing import Any
+
+MEMO_TEXTS = 65_536
+"""Distinct texts whose masked form is remembered."""
+
+MEMO_CHARS = 4_096
+"""A longer text is masked anew each time: it would weigh more in memory than it saves."""
+
+_LOOK_BACK = 40
+_PASSES = 8
+
+
+@dataclass(frozen=True, slots=True)
+class Mask:
+    """One entry of ``masks.toml``. ``starts`` says which tokens it can begin at; ``yes`` maps before to after."""
+
+    name: str
+    pattern: str
+    placeholder: str | None = None
+    to: str | None = None
+    inner: str | None = None
+    starts: tuple[str, ...] = ("digit", "letter", "mark")
+    after: tuple[str, ...] = ()
+    yes: tuple[tuple[str, str], ...] = ()
+    no: tuple[str, ...] = ()
+
+
+def _expand(pattern: str, shared: dict[str, str]) -> str:
+    for name, part in shared.items():
+        pattern = pattern.replace("{{" + name + "}}", part)
+    return pattern
+
+
+def load_masks() -> tuple[tuple[Mask, ...], dict[str, str]]:
+    """Read ``masks.toml``: the masks in their order, and the shared parts of patterns."""
+    raw = tomllib.loads(files(__package__).joinpath("masks.toml").read_text(encoding="utf-8"))
+    shared: dict[str, str] = {}
+    for name, part in raw["shared"].items():
+        shared[name] = _expand(part, shared)
+    return tuple(_mask(entry, shared) for entry in raw["mask"]), shared
+
+
+def _mask(entry: dict[str, Any], shared: dict[str, str]) -> Mask:
+    known = dict(entry)
+    known["pattern"] = _expand(entry["pattern"], shared)
+    for name in ("starts", "after", "no"):
+        if name in known:
+            known[name] = tuple(known[name])
+    known["yes"] = tuple((before, after) for before, after in entry.get("yes", ()))
+    return Mask(**known)
+
+
+Replace = Callable[[str], str]
+
+
+def _replacer(mask: Mask) -> Replace | str | None:
+    """Return the fixed text that a match becomes, or a function of the match, or ``None``: it stays."""
+    if mask.inner is not None and mask.placeholder is not None:
+        inner, placeholder = re.compile(mask.inner, re.ASCII), mask.placeholder
+        return lambda text: inner.sub(placeholder, text)
+    if mask.to is not None:
+        own, template = re.compile(mask.pattern, re.ASCII), mask.to
+        return lambda text: own.sub(template, text, count=1)
+    return mask.placeholder
+
+
+_Contextual = tuple[re.Pattern[str], re.Pattern[str], Replace | str | None]
+
+
+class _Masker:
+    """The masks, compiled: one alternation a kind of start, and the contextual masks that go before it."""
+
+    def __init__(self, masks: tuple[Mask, ...], shared: dict[str, str]) -> None:
+        plain = [mask for mask in masks if not mask.after]
+        self._replace = {mask.name: _replacer(mask) for mask in masks}
+        self._by_start = {start: self._join(start, plain) for start in ("digit", "letter", "mark")}
+        self._contextual = {
+            start: tuple(self._context(mask, shared) for mask in masks if mask.after and start in mask.starts)
+            for start in ("digit", "letter", "mark")
+        }
+        token = rf"(?<![\w<>])(?:[A-Za-z_<>~.$:(\[{{\-]*+[0-9/\\@]|{shared['opening']})"
+        ending = shared["ending"]
+        self._ending = re.compile(ending, re.ASCII)
+        self._token = re.compile(token, re.ASCII)
+        self._token_or_ending = re.compile(rf"{token}|(?<![\w<>])[A-Za-z_][A-Za-z_.\-]*?{ending}", re.ASCII)
+        self._word = re.compile(r"\w+", re.ASCII)
+
+    @staticmethod
+    def _join(start: str, masks: list[Mask]) -> re.Pattern[str]:
+        parts = (f"(?P<{mask.name}>{mask.pattern})" for mask in masks if start in mask.starts)
+        return re.compile("|".join(parts), re.ASCII)
+
+    def _context(self, mask: Mask, shared: dict[str, str]) -> _Contextual:
+        before = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(mask.after)}){shared['joint']}\Z", re.ASCII | re.IGNORECASE)
+        return before, re.compile(mask.pattern, re.ASCII), self._replace[mask.name]
+
+    def __call__(self, text: str) -> str:
+        find = self._token_or_ending.search if self._ending.search(text) else self._token.search
+        found = find(text)
+        if found is None:
+            return text
+        out: list[str] = []
+        done = 0
+        while found is not None:
+            start = found.start()
+            end, put = self._at(text, start)
+            if put is not None:
+                out += (text[done:start], put)
+                done = end
+            found = find(text, end)
+        out.append(text[done:])
+        return "".join(out)
+
+    def _at(self, text: str, start: int) -> tuple[int, str | None]:
+        """Return where the token at ``start`` ends, and what to put there (``None``: leave it)."""
+        first = text[start]
+        kind = "digit" if "0" <= first <= "9" else "letter" if first.isalpha() or first == "_" else "mark"
+        for before, pattern, replace in self._contextual[kind]:
+            if (match := pattern.match(text, start)) and before.search(text, max(0, start - _LOOK_BACK), start):
+                return match.end(), self._put(replace, match.group())
+        match = self._by_start[kind].match(text, start)
+        if match is not None and match.lastgroup is not None and match.end() > start:
+            return match.end(), self._put(self._replace[match.lastgroup], match.group())
+        word = self._word.match(text, start)
+        return (word.end() if word else start + 1), None
+
+    @staticmethod
+    def _put(replace: Replace | str | None, text: str) -> str | None:
+        return replace(text) if callable(replace) else replace
+
+
+MASKS, _SHARED = load_masks()
+_masker = _Masker(MASKS, _SHARED)
+
+
+def _settle(text: str) -> str:
+    """Mask until nothing changes: what stands beside a placeholder can read as a token of its own."""
+    for _ in range(_PASSES):
+        masked = _masker(text)
+        if masked == text:
+            break
+        text = masked
+    return text
+
+
+_remembered = lru_cache(maxsize=MEMO_TEXTS)(_settle)
+
+
+def mask(text: str) -> str:
+    """Return ``text`` with its volatile values replaced; ``mask(mask(text)) == mask(text)``."""
+    if len(text) > MEMO_CHARS:
+        return _settle(text)
+    return _remembered(text)
