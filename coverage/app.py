@@ -6,6 +6,7 @@ named, where they live and how they hand an error on. Messages of the failure al
 
 from __future__ import annotations
 
+import importlib
 import os
 import pprint
 import runpy
@@ -71,6 +72,8 @@ def write_app(root: Path, variation: Variation, code: Code) -> Path:
 
 def run_app(entry: Path, folder: Path) -> None:
     """Run the app as the main program of this process; an uncaught error shows the frames from its entry file on."""
+    for module in ("asyncio", "concurrent.futures.thread", "logging"):  # what apps import, while rights allow it
+        importlib.import_module(module)
     sys.path.insert(0, str(entry.parent))
     os.chdir(entry.parent)
     sys.argv = [str(entry)]

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from crashpath.coverage.app import Code, run_app, run_app_fresh, write_app
+from crashpath.coverage.breakage import drop_privileges, limit_memory
 from crashpath.coverage.variation import Variation
 
 
@@ -41,13 +42,18 @@ class Arena:
         path.parent.mkdir(parents=True, exist_ok=True)
         return path
 
-    def serve(self, code: Code, *, fresh: bool = False) -> None:
+    def serve(self, code: Code, *, fresh: bool = False, memory_mib: int = 0, as_nobody: bool = False) -> None:
         """Write the app whose innermost function is ``code`` and run it as the main program of this process.
 
         ``fresh`` replaces the process by a new interpreter: for failures of the process itself, whose dumps
-        must not show this package. What the app raises ends the process as it would end any program.
+        must not show this package. ``memory_mib`` limits the address space to so much more than is used already.
+        ``as_nobody`` drops root's rights first. What the app raises ends the process as it would end any program.
         """
         entry = write_app(self.root, self.variation, code)
+        if memory_mib:
+            limit_memory(memory_mib)
+        if as_nobody:
+            drop_privileges()
         (run_app_fresh if fresh else run_app)(entry, self.folder)
 
 
@@ -67,7 +73,7 @@ class Fault:
     title: str
     run: Callable[[Arena], None]
     needs: tuple[str, ...] = ()
-    timeout_s: float = 20.0
+    timeout_s: float = 60.0
     undo: str = "nothing: the scratch folder and the process are all it touches"
 
 

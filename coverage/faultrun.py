@@ -150,6 +150,7 @@ def _rewrite(text: str, folder: Path, variation: Variation) -> str:
     swaps = [
         (packages, f"{variation.venv}/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"),
         (sys.prefix, variation.venv),
+        (sys.base_prefix, variation.venv if "venv" not in variation.venv else "/usr"),
         (str(folder), ""),
     ]
     if len(host) > 3:
