@@ -44,6 +44,7 @@ class Mask:
     after: tuple[str, ...] = ()
     yes: tuple[tuple[str, str], ...] = ()
     no: tuple[str, ...] = ()
+    slash: bool = False
 
 
 def _expand(pattern: str, shared: dict[str, str]) -> str:
@@ -85,7 +86,7 @@ def _replacer(mask: Mask) -> Replace | str | None:
     return mask.placeholder
 
 
-_Contextual = tuple[re.Pattern[str], re.Pattern[str], Replace | str | None]
+_Contextual = tuple[re.Pattern[str], Replace | str | None, tuple[str, ...]]
 
 
 class _Masker:
@@ -94,29 +95,26 @@ class _Masker:
     def __init__(self, masks: tuple[Mask, ...], shared: dict[str, str]) -> None:
         plain = [mask for mask in masks if not mask.after]
         self._replace = {mask.name: _replacer(mask) for mask in masks}
-        self._by_start = {start: self._join(start, plain) for start in ("digit", "letter", "mark")}
-        self._contextual = {
-            start: tuple(self._context(mask, shared) for mask in masks if mask.after and start in mask.starts)
-            for start in ("digit", "letter", "mark")
-        }
+        self._alternatives = {(kind, slash): _join(kind, slash, plain) for kind in _KINDS for slash in (False, True)}
+        self._contextual: dict[tuple[str, str], tuple[_Contextual, ...]] = {}
+        for contextual in (mask for mask in masks if mask.after):
+            self._add(contextual)
         token = rf"(?<![\w<>])(?:[A-Za-z_<>~.$:(\[{{\-]*+[0-9/\\@]|{shared['opening']})"
         ending = shared["ending"]
-        self._ending = re.compile(ending, re.ASCII)
-        self._token = re.compile(token, re.ASCII)
-        self._token_or_ending = re.compile(rf"{token}|(?<![\w<>])[A-Za-z_][A-Za-z_.\-]*?{ending}", re.ASCII)
-        self._word = re.compile(r"\w+", re.ASCII)
+        self._ending = re.compile(ending, re.ASCII).search
+        self._token = re.compile(token, re.ASCII).search
+        self._token_or_ending = re.compile(rf"{token}|(?<![\w<>])[A-Za-z_][A-Za-z_.\-]*?{ending}", re.ASCII).search
 
-    @staticmethod
-    def _join(start: str, masks: list[Mask]) -> re.Pattern[str]:
-        parts = (f"(?P<{mask.name}>{mask.pattern})" for mask in masks if start in mask.starts)
-        return re.compile("|".join(parts), re.ASCII)
-
-    def _context(self, mask: Mask, shared: dict[str, str]) -> _Contextual:
-        before = re.compile(rf"(?<![A-Za-z])(?:{'|'.join(mask.after)}){shared['joint']}\Z", re.ASCII | re.IGNORECASE)
-        return before, re.compile(mask.pattern, re.ASCII), self._replace[mask.name]
+    def _add(self, mask: Mask) -> None:
+        pattern = re.compile(mask.pattern, re.ASCII)
+        for kind in mask.starts:
+            for word in {phrase.rpartition(" ")[2] for phrase in mask.after}:
+                phrases = tuple(phrase for phrase in mask.after if phrase.rpartition(" ")[2] == word)
+                known = self._contextual.get((kind, word), ())
+                self._contextual[kind, word] = (*known, (pattern, self._replace[mask.name], phrases))
 
     def __call__(self, text: str) -> str:
-        find = self._token_or_ending.search if self._ending.search(text) else self._token.search
+        find = self._token_or_ending if self._ending(text) else self._token
         found = find(text)
         if found is None:
             return text
@@ -135,19 +133,35 @@ class _Masker:
     def _at(self, text: str, start: int) -> tuple[int, str | None]:
         """Return where the token at ``start`` ends, and what to put there (``None``: leave it)."""
         first = text[start]
-        kind = "digit" if "0" <= first <= "9" else "letter" if first.isalpha() or first == "_" else "mark"
-        for before, pattern, replace in self._contextual[kind]:
-            if (match := pattern.match(text, start)) and before.search(text, max(0, start - _LOOK_BACK), start):
-                return match.end(), self._put(replace, match.group())
-        match = self._by_start[kind].match(text, start)
+        kind = "digit" if first in _DIGITS else "letter" if first in _LETTERS else "mark"
+        before = text[max(0, start - _LOOK_BACK) : start].rstrip(_JOINTS).lower()
+        if (word := _LAST_WORD(before, before.rfind(" ") + 1)) is not None:
+            for pattern, replace, phrases in self._contextual.get((kind, word.group()), ()):
+                if before.endswith(phrases) and (match := pattern.match(text, start)):
+                    return match.end(), _put(replace, match.group())
+        match = self._alternatives[kind, _SLASH(text, start) is not None].match(text, start)
         if match is not None and match.lastgroup is not None and match.end() > start:
-            return match.end(), self._put(self._replace[match.lastgroup], match.group())
-        word = self._word.match(text, start)
-        return (word.end() if word else start + 1), None
+            return match.end(), _put(self._replace[match.lastgroup], match.group())
+        skip = _WORD(text, start)
+        return (skip.end() if skip else start + 1), None
 
-    @staticmethod
-    def _put(replace: Replace | str | None, text: str) -> str | None:
-        return replace(text) if callable(replace) else replace
+
+_KINDS = ("digit", "letter", "mark")
+_DIGITS = frozenset("0123456789")
+_LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
+_JOINTS = " \t:=#'\"`(["
+_WORD = re.compile(r"\w+", re.ASCII).match
+_SLASH = re.compile(r"[^\s'\"`()\[\]{},;|=/\\]*+[/\\]").match
+_LAST_WORD = re.compile(r"[a-z_]+\]?\Z").search
+
+
+def _join(kind: str, slash: bool, masks: list[Mask]) -> re.Pattern[str]:
+    fitting = (mask for mask in masks if kind in mask.starts and (slash or not mask.slash))
+    return re.compile("|".join(f"(?P<{mask.name}>{mask.pattern})" for mask in fitting), re.ASCII)
+
+
+def _put(replace: Replace | str | None, text: str) -> str | None:
+    return replace(text) if callable(replace) else replace
 
 
 MASKS, _SHARED = load_masks()
