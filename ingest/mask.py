@@ -99,11 +99,8 @@ class _Masker:
         self._contextual: dict[tuple[str, str], tuple[_Contextual, ...]] = {}
         for contextual in (mask for mask in masks if mask.after):
             self._add(contextual)
-        token = rf"(?<![\w<>])(?:[A-Za-z_<>~.$:(\[{{\-]*+[0-9/\\@]|{shared['opening']})"
         ending = shared["ending"]
-        self._ending = re.compile(ending, re.ASCII).search
-        self._token = re.compile(token, re.ASCII).search
-        self._token_or_ending = re.compile(rf"{token}|(?<![\w<>])[A-Za-z_][A-Za-z_.\-]*?{ending}", re.ASCII).search
+        self._volatile = re.compile(rf"[0-9/\\@.](?:(?<=[0-9/\\@])|(?<=[\w\-]\.){ending})", re.ASCII).search
 
     def _add(self, mask: Mask) -> None:
         pattern = re.compile(mask.pattern, re.ASCII)
@@ -114,19 +111,19 @@ class _Masker:
                 self._contextual[kind, word] = (*known, (pattern, self._replace[mask.name], phrases))
 
     def __call__(self, text: str) -> str:
-        find = self._token_or_ending if self._ending(text) else self._token
-        found = find(text)
-        if found is None:
-            return text
         out: list[str] = []
-        done = 0
-        while found is not None:
-            start = found.start()
+        done = end = 0
+        while (found := self._volatile(text, end)) is not None:
+            start = _token_start(text, end, found.start())
+            if start < 0:
+                end = found.end()
+                continue
             end, put = self._at(text, start)
             if put is not None:
                 out += (text[done:start], put)
                 done = end
-            found = find(text, end)
+        if not done:
+            return text
         out.append(text[done:])
         return "".join(out)
 
@@ -146,13 +143,33 @@ class _Masker:
         return (skip.end() if skip else start + 1), None
 
 
+_TOKEN = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_<>~.$:([{-"
+_WORD_OR_PLACEHOLDER = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_0123456789<>")
+_REST = re.compile(r"[\w<>]+", re.ASCII).match
+_BEFORE_DAY = frozenset("nbrylgptvced, ")  # the last letters of month names, and what stands before a lone digit
+_WEEKDAY = r"(?:Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? "
+_MONTH = r"(?:Jan|Feb|Mar|Apr|May|Jun|Jul|Aug|Sep|Oct|Nov|Dec)[a-z]* {1,2}"
+_NAMED = re.compile(rf"(?<!\w)(?:(?:{_WEEKDAY})?{_MONTH}|{_WEEKDAY})\Z", re.ASCII).search
 _KINDS = ("digit", "letter", "mark")
 _DIGITS = frozenset("0123456789")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _JOINTS = " \t:=#'\"`(["
 _WORD = re.compile(r"\w+", re.ASCII).match
 _SLASH = re.compile(r"[^\s'\"`()\[\]{},;|=/\\]*+[/\\]").match
-_LAST_WORD = re.compile(r"[a-z_]+\]?\Z").search
+_LAST_WORD = re.compile(r"(?:[a-z_]+\]?|<id>\))\Z").search
+
+
+def _token_start(text: str, left: int, at: int) -> int:
+    """Return where the token begins that has its first volatile character at ``at``; -1 inside of a word."""
+    start = left + len(text[left:at].rstrip(_TOKEN))
+    if start and text[start - 1] in _WORD_OR_PLACEHOLDER:
+        word = _REST(text, start, at)
+        start = word.end() if word else start
+        if start == at:
+            return -1
+    if start > 3 and text[start - 1] == " " and text[start - 2] in _BEFORE_DAY and (named := _NAMED(text[left:start])):
+        start = left + named.start()
+    return start
 
 
 def _join(kind: str, slash: bool, masks: list[Mask]) -> re.Pattern[str]:
