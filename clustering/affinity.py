@@ -1,0 +1,195 @@
+"""How far two failures are apart: cosine of their embeddings, mended by what an embedding does not see.
+
+``distance = embedding · (1 − cos) + words · (1 − cos of terms) + kind · [kinds differ] + frames · (1 − cos of frames)``,
+in 0 … 1, over the parts that both sides have. Where a root text says little (``NullPointerException:`` and no more) the
+frames take the larger share, else a small one: two deployments that fail alike call from other code. It depends on the two alone, never on
+their company, so that a prediction agrees with a fit. A *conflict* (classes, exception kinds or codes that contradict
+each other, or plain words that only the other side lacks) is the largest distance there is.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.sparse import csr_matrix
+
+from crashpath.clustering.encoder import Vectors
+from crashpath.clustering.items import Item
+from crashpath.clustering.terms import WEAK, Terms, family, terms_of
+
+Distances = NDArray[np.float64]
+Flags = NDArray[np.bool_]
+
+CONFLICT = 2.0
+DECIMALS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Weights:
+    """Shares of the parts of a distance, and what counts as other words (see ``word_conflict``)."""
+
+    embedding: float = 0.5
+    words: float = 0.3
+    kind: float = 0.1
+    frames: float = 0.05
+    weak_frames: float = 2.0
+    own_words: int = 3
+    own_share: float = 0.3
+
+
+WEIGHTS = Weights()
+
+
+class Space:
+    """Items with their vectors and terms, ready for distances. Row i is item i."""
+
+    def __init__(self, items: Sequence[Item], vectors: Vectors, weights: Weights = WEIGHTS) -> None:
+        self.items, self.vectors, self.weights = tuple(items), vectors, weights
+        self.terms = tuple(terms_of(item.text) for item in items)
+
+    def __len__(self) -> int:
+        return len(self.items)
+
+    def take(self, rows: Sequence[int]) -> Space:
+        """Return the space of some rows."""
+        space = object.__new__(Space)
+        space.items, space.weights = tuple(self.items[i] for i in rows), self.weights
+        space.vectors, space.terms = self.vectors[list(rows)], tuple(self.terms[i] for i in rows)
+        return space
+
+
+def cosine(left: Vectors, right: Vectors) -> Distances:
+    """Return cosine distances ``(len(left), len(right))``, rounded so that thread counts do not show."""
+    product = left.astype(np.float64) @ right.astype(np.float64).T
+    return np.clip(np.round(1.0 - product, DECIMALS), 0.0, 2.0)
+
+
+def distances(left: Space, right: Space) -> Distances:
+    """Return distances ``(len(left), len(right))`` in 0 … 1, and ``CONFLICT`` where two may never be one."""
+    return np.where(conflicts(left, right), CONFLICT, softer(left, right))
+
+
+def softer(left: Space, right: Space) -> Distances:
+    """Return the distances without conflicts: what ``nearest`` ranks by."""
+    w = left.weights
+    near = cosine(left.vectors, right.vectors)
+    total, weight = w.embedding * near, np.full(near.shape, w.embedding)
+    weak = np.logical_or.outer(_weak(left), _weak(right))
+    for gap, share in (
+        (_gap(_text_terms(left), _text_terms(right)), np.full(near.shape, w.words)),
+        (_gap(_frame_terms(left), _frame_terms(right)), np.where(weak, w.weak_frames, w.frames)),
+    ):
+        known = ~np.isnan(gap)
+        total += np.where(known, share * gap, 0.0)
+        weight += np.where(known, share, 0.0)
+    both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
+    total += np.where(both & ~same, w.kind, 0.0)
+    weight += np.where(both, w.kind, 0.0)
+    return np.round(np.clip(total / weight, 0.0, 1.0), DECIMALS)
+
+
+def conflicts(left: Space, right: Space) -> Flags:
+    """Return where two items may never share a cluster, whatever their distance."""
+    both, same = _equal([item.cue or "" for item in left.items], [item.cue or "" for item in right.items])
+    out = both & ~same
+    both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
+    out |= both & ~same
+    return out | code_conflict(left, right) | word_conflict(left, right)
+
+
+def code_conflict(left: Space, right: Space) -> Flags:
+    """Return where both texts have codes of one family (HTTP status, errno, signal …) and share none of them."""
+    out = np.zeros((len(left), len(right)), dtype=np.bool_)
+    mine, theirs = [t.codes for t in left.terms], [t.codes for t in right.terms]
+    for name in sorted({family(code) for codes in (*mine, *theirs) for code in codes}):
+        a, b = (
+            [frozenset(code for code in codes if family(code) == name) for codes in side] for side in (mine, theirs)
+        )
+        shared = _shared(a, b)
+        has = np.outer([bool(codes) for codes in a], [bool(codes) for codes in b])
+        out |= has & (shared == 0)
+    return out
+
+
+def word_conflict(left: Space, right: Space) -> Flags:
+    """Return where each side states a cause in plain words that the other lacks.
+
+    Both must have at least ``own_words`` such words, and they must be ``own_share`` of its plain words: a wrapper's
+    sentence on one side alone is no contradiction, and neither are other names or values.
+    """
+    w = left.weights
+    a, b = [t.words for t in left.terms], [t.words for t in right.terms]
+    shared = _shared(a, b)
+    size_a, size_b = (np.array([len(words) for words in side], dtype=np.float64) for side in (a, b))
+    own_a, own_b = size_a[:, None] - shared, size_b[None, :] - shared
+    least = np.minimum(own_a, own_b)
+    share = np.minimum(own_a / np.maximum(size_a[:, None], 1), own_b / np.maximum(size_b[None, :], 1))
+    return np.asarray((least >= w.own_words) & (share >= w.own_share), dtype=np.bool_)
+
+
+def shared_and_differing(left: Terms, right: Terms, limit: int = 8) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return terms that two texts share and terms that one of them has alone, codes first, at most ``limit`` of each."""
+
+    def listed(pick: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> tuple[str, ...]:
+        parts = ((left.codes, right.codes), (left.words, right.words), (left.names, right.names))
+        return tuple(term for a, b in parts for term in sorted(pick(a, b)))[:limit]
+
+    return listed(lambda a, b: a & b), listed(lambda a, b: a ^ b)
+
+
+Weighted = list[dict[str, float]]
+
+
+def _weak(space: Space) -> NDArray[np.bool_]:
+    return np.array([terms.strength < WEAK for terms in space.terms], dtype=np.bool_)
+
+
+def _text_terms(space: Space) -> Weighted:
+    return [dict.fromkeys(terms.words | terms.names | terms.codes, 1.0) for terms in space.terms]
+
+
+def _frame_terms(space: Space) -> Weighted:
+    """The innermost frame weighs most: 1, 1/2, 1/3 …"""
+    out: Weighted = []
+    for item in space.items:
+        weights: dict[str, float] = {}
+        for frame in item.frames:
+            weights.setdefault(frame, 1.0 / (1 + len(weights)))
+        out.append(weights)
+    return out
+
+
+def _gap(left: Weighted, right: Weighted) -> Distances:
+    """Return 1 − cosine of weighted sets, NaN where a side has none."""
+    norm = [np.sqrt([sum(value**2 for value in terms.values()) for terms in side]) for side in (left, right)]
+    size = np.outer(*norm)
+    return np.where(size > 0, np.clip(1.0 - _product(left, right) / np.maximum(size, 1e-9), 0.0, 1.0), np.nan)
+
+
+def _shared(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Distances:
+    """Return how many terms each pair shares."""
+    return _product([dict.fromkeys(terms, 1.0) for terms in left], [dict.fromkeys(terms, 1.0) for terms in right])
+
+
+def _product(left: Weighted, right: Weighted) -> Distances:
+    vocabulary = {term: i for i, term in enumerate(sorted(set().union(*left, *right)))}
+    return np.asarray((_matrix(left, vocabulary) @ _matrix(right, vocabulary).T).todense(), dtype=np.float64)
+
+
+def _matrix(rows: Weighted, vocabulary: dict[str, int]) -> Any:
+    columns = [vocabulary[term] for row in rows for term in sorted(row)]
+    values = [row[term] for row in rows for term in sorted(row)]
+    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
+    return csr_matrix(
+        (np.array(values), np.array(columns, dtype=np.int64), starts), shape=(len(rows), max(1, len(vocabulary)))
+    )
+
+
+def _equal(left: Sequence[str], right: Sequence[str]) -> tuple[Flags, Flags]:
+    a, b = np.array(left, dtype=np.str_), np.array(right, dtype=np.str_)
+    both = np.outer(a != "", b != "")
+    return np.asarray(both, dtype=np.bool_), np.asarray(a[:, None] == b[None, :], dtype=np.bool_)

