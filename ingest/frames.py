@@ -25,14 +25,14 @@ _SUFFIX = re.compile(r"\.(?:pyc?|pyx|pyi|so|exe)$|\.cpython-[\w-]+\.so$")
 
 
 @lru_cache(maxsize=65536)
-def python_frame(path: str, function: str) -> Frame:
+def python_frame(path: str, function: str | None) -> Frame:
     """Name a Python frame from the file and function that a traceback prints.
 
     ``/opt/conda/lib/python3.10/site-packages/vllm/worker/worker.py`` gives ``vllm.worker.worker``, not in the
     project; ``D:\\svc\\scan.py`` gives ``scan``, in the project.
     """
     module, in_project = python_module(path)
-    return Frame(python_function(function), module, in_project)
+    return Frame(python_function(function or ""), module, in_project)
 
 
 @lru_cache(maxsize=16384)

@@ -7,16 +7,20 @@ it; pieces side by side are in order of appearance. Plain text is read only wher
 
 from __future__ import annotations
 
+import re
+
+import re2
+
 from crashpath.ingest.model import Parsed, Thrown
 from crashpath.ingest.parse_dotnet import parse_dotnet
-from crashpath.ingest.parse_exit import parse_exit
+from crashpath.ingest.parse_exit import ENDS, parse_exit
 from crashpath.ingest.parse_faulthandler import parse_faulthandler
 from crashpath.ingest.parse_gdb import parse_gdb
 from crashpath.ingest.parse_go import parse_go
 from crashpath.ingest.parse_group import parse_group
 from crashpath.ingest.parse_java import parse_java
 from crashpath.ingest.parse_kernel import parse_kernel
-from crashpath.ingest.parse_native import parse_native
+from crashpath.ingest.parse_native import CRIES, parse_native
 from crashpath.ingest.parse_node import parse_node
 from crashpath.ingest.parse_notebook import parse_notebook
 from crashpath.ingest.parse_ort import canonical, parse_ort
@@ -27,23 +31,57 @@ from crashpath.ingest.parse_sanitizer import parse_sanitizer
 from crashpath.ingest.piece import Format, Parser, Piece
 
 PARSERS: tuple[Parser, ...] = (
-    parse_python,
-    parse_group,
-    parse_notebook,
-    parse_java,
-    parse_node,
-    parse_dotnet,
-    parse_go,
-    parse_rust,
-    parse_faulthandler,
-    parse_sanitizer,
-    parse_gdb,
-    parse_kernel,
-    parse_ort,
-    parse_native,
-    parse_exit,
-    parse_plain,  # the last resort
+    Parser(parse_python, (r"\(most recent call last\):", r'File "')),
+    Parser(parse_group, ("Exception Group Traceback",)),
+    Parser(parse_notebook, (r"\(most recent call last\)[\s]", r"At:")),
+    Parser(parse_java, (r"[\t\n ]at [\w.$@/<>%-]+\(",)),
+    Parser(parse_node, (r"[\t ]at .*:\d+", r"[\t ]at <anonymous>")),
+    Parser(parse_dotnet, (r"  at [\w.<>`+|\[\],$]+\(",)),
+    Parser(parse_go, ("goroutine ", "panic: ", "fatal error: ")),
+    Parser(parse_rust, ("panicked at",)),
+    Parser(
+        parse_faulthandler, (r"\(most recent call first\)", "Fatal Python error", r'", line \d+ in ', r"Timeout \(")
+    ),
+    Parser(parse_sanitizer, ("Sanitizer", "libFuzzer", "runtime error: ")),
+    Parser(
+        parse_gdb,
+        (
+            r"#\d+",
+            r"\s0x[0-9a-fA-F]{6}",
+            "[0-9a-f]{8}`[0-9a-f]{8} : ",
+            r"[Ss]ignal \d+ \(SIG",
+            "signal SIG",
+            r"\*\*\* SIG",
+            r"#\s+SIG",
+        ),
+    ),
+    Parser(parse_kernel, (": Kill", "Killed process", "oom-kill", "segfault at", "traps: ", "lowmemorykiller", "lmkd")),
+    Parser(parse_ort, (":onnxruntime:", r"\[ONNXRuntimeError\]", "onnx runtime error")),
+    Parser(parse_native, tuple(re.escape(cry.needle) for cry in CRIES)),
+    Parser(parse_exit, ENDS),
+    Parser(parse_plain, ()),  # the last resort
 )
+
+
+class _Cues:
+    """Finds, in one pass over a text, the parsers that have anything to read in it."""
+
+    def __init__(self, parsers: tuple[Parser, ...]) -> None:
+        self.parser_of: list[int] = []
+        self.set = re2.Set.SearchSet()
+        for number, parser in enumerate(parsers):
+            for cue in parser.cues:
+                self.set.Add(cue)
+                self.parser_of.append(number)
+        self.set.Compile()
+
+    def find(self, text: str) -> list[Parser]:
+        """Return the parsers whose cue stands in a text, in the order of ``PARSERS``."""
+        matches = self.set.Match(text.encode("utf-8", "replace")) or ()
+        return [PARSERS[number] for number in sorted({self.parser_of[match] for match in matches})]
+
+
+_CUES = _Cues(PARSERS)
 
 #: Formats whose lines often say again what an exception of the same record says.
 _ECHOING = frozenset({Format.ORT, Format.NATIVE})
@@ -53,10 +91,10 @@ _ECHO_LENGTH = 12  # shorter messages are contained in others by chance
 def parse(text: str) -> Parsed:
     """Read a record's text, which has no prefixes any more. What no parser knows is ``plain`` with an empty chain."""
     pieces: list[Piece] = []
-    for parser in PARSERS:
-        if parser is parse_plain and any(piece.chain for piece in pieces):
-            break
-        pieces.extend(parser(text))
+    for parser in _CUES.find(text):
+        pieces.extend(parser.read(text))
+    if not any(piece.chain for piece in pieces):
+        pieces.extend(parse_plain(text))
     if not pieces:
         return Parsed(Format.PLAIN)
     telling = next((piece for piece in pieces if piece.chain), pieces[0])

@@ -28,6 +28,7 @@ _WORD = (
     r"Segmentation fault|Aborted|Abort trap|Bus error|Illegal instruction|Floating[ -]point exception"
     r"|Trace/breakpoint trap|Killed|Bad system call"
 )
+_SHELL_WORDS = ("Segm", "Abort", "Bus err", "Illegal", "Floating", "breakpoint trap", "Killed", "Bad system")
 _FATAL = frozenset(WORDS.values()) | {"SIGINT"}
 _WINDOWS = {0xC0000005: "SIGSEGV", 0xC000001D: "SIGILL", 0xC0000409: "SIGABRT", 0xC00000FD: "SIGSEGV"}
 
@@ -43,12 +44,26 @@ _NAMED = re.compile(
 _NUMBERED = re.compile(r"\b(?:[Ss]ignal|SIGNAL)[ :=]+\(?(\d{1,2})\b")
 _SENT_BY_OTHERS = "SIGTERM"
 _CODE = re.compile(
-    r"""(?: \b(?:exit(?:ed)?|return(?:ed|s)?|terminat(?:ed|ion)|finished|died|fail(?:ed|ure)?|ended|crashed|stopped)\b
-            [^\n]{0,40}?\b(?:code|status)\b (?:[ ]of)?[ :=(]{0,4}
-          | \b(?:exit[_ ]?code|exit[_ ]?status)["']?[ \t]*[:=]?[ \t]*\(?
-          | \becho[ ]\$\?[ ]*\n | \bstatus= | \bexited[ ]\(
-        )[ \t]*(0x[0-9a-f]+|-?\d{1,10})\b(?!/(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM))""",
-    re.X | re.I,
+    r"(?:[Cc]ode|CODE|[Ss]tatus|STATUS|\$\?|exited \()(?: of)?[\"']?[ \t]*[:=(]?[ \t\n]*(?:\()?(0x[0-9a-fA-F]+|-?\d{1,10})\b"
+    r"(?!/(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM))"
+)
+_ENDING = re.compile(
+    r"exit|\breturn(?:ed|s)?\b|terminat|\bdied\b|\bfailed\b|\bfailure\b|\bended\b|crashed|stopped|\becho\b|status=$|\bfinished\b",
+    re.I,
+)
+_BEFORE = 60  # characters before a number in which the word that makes it an exit code stands
+
+
+#: RE2 patterns of which a text that says how a process ended has one.
+ENDS = (
+    *_SHELL_WORDS,
+    r"[Ss]ignal:? ",
+    r"SIG[A-Z]{3}",
+    r"status=\d",
+    r"xit[\w ]*(?:[Cc]ode|[Ss]tatus)",
+    r"[Ee]xited \(",
+    r"\$\?",
+    r"(?:code|status)[ :=(]+-?\d",
 )
 
 
@@ -106,10 +121,13 @@ def _said(words: str) -> str | None:
 
 
 def _exit_code(text: str) -> tuple[int | None, int]:
-    if "xit" not in text and "status" not in text and "ode" not in text and "$?" not in text:
+    if not ("xit" in text or "status" in text or "$?" in text or "code " in text or "ode:" in text):
         return None, -1
     for match in _CODE.finditer(text):
-        code = int(match.group(1), 0)
-        if code and not 400 <= code < 600:  # 0 is no failure, 4xx and 5xx are HTTP's
+        code = int(match.group(1), 16 if match.group(1)[:2] == "0x" else 10)
+        if not code or 400 <= code < 600:  # 0 is no failure, 4xx and 5xx are HTTP's
+            continue
+        line = text.rfind("\n", 0, match.start()) + 1
+        if _ENDING.search(text, max(line, match.start() - _BEFORE), match.start(1)):
             return code, match.start()
     return None, -1

@@ -13,12 +13,13 @@ from crashpath.ingest.piece import Format, Piece, line_at
 _HEAD = re.compile(r"(Fatal Python error|Windows fatal exception): ([^\n]*)|^[ \t]*(Timeout) (\(\d+:[\d:.]+\)!?)", re.M)
 _STACK = re.compile(r"(Current thread|Thread|Stack)[^\n]*\(most recent call first\)[^\n]*\n")
 _FRAME = re.compile(r'^[ \t]*File "([^"\n]+)", line (?:\d+|\?\?\?) in ([^\n]*)\n?', re.M)
+_ANY_FRAME = re.compile(r'", line \d+ in ')
 _MAX_GAP = 4  # lines between two frames of one stack, where other writers came between
 
 
 def parse_faulthandler(text: str) -> Sequence[Piece]:
     """Read each fatal error; its frames are those of the current thread, else of the thread printed last."""
-    if "most recent call first" not in text and "Fatal Python error" not in text and not _FRAME.search(text):
+    if "most recent call first" not in text and "Fatal Python error" not in text and _ANY_FRAME.search(text) is None:
         return ()
     if not text.endswith("\n"):
         text += "\n"

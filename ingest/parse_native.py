@@ -68,7 +68,7 @@ CRIES: tuple[Cry, ...] = (
         _terminate,
     ),
     Cry(
-        "(",
+        "(): ",
         re.compile(
             r"^(?:\S+: )?((?:free|malloc|realloc|calloc|munmap_chunk|malloc_consolidate|mremap_chunk"
             r"|_int_malloc|_int_free|unlink_chunk)\(\): [^\n]+"

@@ -10,6 +10,7 @@ from crashpath.ingest.model import Frame, Thrown
 from crashpath.ingest.piece import Format, Piece, line_at
 from crashpath.ingest.thrown import MAX_CHARACTERS, exception_at
 
+_OTHER_HEADER = re.compile(r"Traceback \(most recent call last\)(?!:)")
 _IPYTHON_HEAD = re.compile(r"^[ \t]*([A-Za-z_][\w.]*)[ \t]{2,}Traceback \(most recent call last\)[ \t]*$", re.M)
 _IPYTHON_FRAME = re.compile(
     r"^(?:File[ ])?(?:"
@@ -32,10 +33,9 @@ _AT_FRAME = re.compile(r"^[ \t]+([^\n]+)\(\d+\): ([^\n]*)", re.M)
 def parse_notebook(text: str) -> Sequence[Piece]:
     """Read the tracebacks that IPython, rich and pybind11 lay out in their own ways."""
     pieces: list[Piece] = []
-    if "(most recent call last)" in text:
+    if _OTHER_HEADER.search(text) is not None:
         pieces += _ipython(text)
-        if "╭" in text or "+-" in text:
-            pieces += _boxes(text)
+        pieces += _boxes(text)
     if "At:" in text:
         pieces += _at_lists(text)
     return pieces

@@ -39,7 +39,11 @@ class Piece(NamedTuple):
     exit_code: int | None = None
 
 
-Parser = Callable[[str], Sequence[Piece]]
+class Parser(NamedTuple):
+    """One format: RE2 patterns of which a text in it has at least one, and the function that reads it."""
+
+    read: Callable[[str], Sequence[Piece]]
+    cues: tuple[str, ...]
 
 
 def line_at(text: str, position: int) -> int:

@@ -56,14 +56,16 @@ def find_runs(text: str) -> list[Run]:
 
 def _frame_runs(text: str) -> list[Run]:
     runs: list[Run] = []
+    frames: list[Frame] = []
     end = -1
     for match in _FRAME.finditer(text):
-        start = match.start()
-        if end < 0 or (start != end and not _source_between(text, end, start)):
-            runs.append(Run(start, start, start))
-        path, function = match.group(2, 3)
-        runs[-1].frames.append(python_frame(path, function or ""))
-        runs[-1].end = end = match.end()
+        start, stop = match.span()
+        if start != end and (end < 0 or not _source_between(text, end, start)):
+            run = Run(start, start, start)
+            runs.append(run)
+            frames = run.frames
+        frames.append(python_frame(*match.group(2, 3)))
+        run.end = end = stop
     return runs
 
 

@@ -12,17 +12,25 @@ NAME = r"[A-Za-z_]\w*(?:\.(?:<locals>|[A-Za-z_]\w*))*"
 _WRAPPED = r"(?:\([\w., ]+\))?"  # RayTaskError(ValueError)
 _EXCEPTION = re.compile(rf"[ \t]*({NAME}{_WRAPPED})(?::(?:[ \t]+([^\n]*))?)?[ \t]*$", re.M)
 
-_TELLING = r"(?:[\w.]*(?:Error|Exception|Interrupt|SystemExit|StopIteration|ExceptionGroup|Fault|Timeout|Died|OOM))"
+# A dotted name that ends as the names of exceptions do; possessive, so that prose fails at once.
+_ENDINGS = (
+    "Error",
+    "Exception",
+    "Interrupt",
+    "SystemExit",
+    "StopIteration",
+    "ExceptionGroup",
+    "Fault",
+    "Timeout",
+    "Died",
+)
+_TELLING = rf"(?:[A-Za-z_](?:[\w.]|<locals>)*+(?:{'|'.join(f'(?<={ending})' for ending in _ENDINGS)}))"
 _ORT_NAMES = (
-    r"(?:Fail|InvalidArgument|NoSuchFile|NoModel|EngineError|RuntimeException|InvalidProtobuf|ModelLoaded"
-    r"|NotImplemented|InvalidGraph|EPFail)"
+    r"(?:[\w.]*\b(?:Fail|InvalidArgument|NoSuchFile|NoModel|EngineError|RuntimeException|InvalidProtobuf|ModelLoaded"
+    r"|NotImplemented|InvalidGraph|EPFail)(?=:[ ]\[ONNXRuntimeError\]))"
 )
 #: An exception line that needs no traceback around it to be told from prose.
-BARE = re.compile(
-    rf"^[ \t]*((?:{NAME}\.)?(?:{_TELLING}{_WRAPPED}|{_ORT_NAMES}(?=:[ ]\[ONNXRuntimeError\])))"
-    r"(?::(?:[ \t]+([^\n]*))?)?[ \t]*$",
-    re.M,
-)
+BARE = re.compile(rf"^[ \t]*({_TELLING}{_WRAPPED}|{_ORT_NAMES})(?::(?:[ \t]+([^\n]*))?)?[ \t]*$", re.M)
 
 #: Where the message of one exception stops because something else begins.
 _STOP = re.compile(
