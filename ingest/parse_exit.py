@@ -44,7 +44,8 @@ _NAMED = re.compile(
 _NUMBERED = re.compile(r"\b(?:[Ss]ignal|SIGNAL)[ :=]+\(?(\d{1,2})\b")
 _SENT_BY_OTHERS = "SIGTERM"
 _CODE = re.compile(
-    r"(?:[Cc]ode|CODE|[Ss]tatus|STATUS|\$\?|exited \()(?: of)?[\"']?[ \t]*[:=(]?[ \t\n]*(?:\()?(0x[0-9a-fA-F]+|-?\d{1,10})\b"
+    r"(?:[Cc]ode|CODE|[Ss]tatus|STATUS|\$\?|exited \()(?: of)?[\"']?[ \t]*[:=(]?[ \t\n]*\(?"
+    r"(0x[0-9a-fA-F]+|-?\d{1,10})\b"
     r"(?!/(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM))"
 )
 _ENDING = re.compile(
