@@ -12,6 +12,7 @@ import os
 import random
 import shutil
 import sys
+import sysconfig
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -61,7 +62,7 @@ class Arena:
 class Fault:
     """One entry of the catalogue.
 
-    ``needs`` names what must be there: ``linux``, ``root``, ``module:gunicorn``, else a program on the path (``g++``).
+    ``needs`` names what must be there: ``linux``, ``root``, ``python-headers``, ``module:gunicorn``, else a program on the path (``g++``).
     ``undo`` says what must be undone after it, beyond removing the scratch folder and ending the process group,
     which `faultrun.run_fault` always does.
     """
@@ -87,6 +88,8 @@ def _has(need: str) -> bool:
         return sys.platform.startswith("linux")
     if need == "root":
         return hasattr(os, "geteuid") and os.geteuid() == 0
+    if need == "python-headers":
+        return Path(sysconfig.get_paths()["include"], "Python.h").exists()
     if need.startswith("module:"):
         return importlib.util.find_spec(need.removeprefix("module:")) is not None
     return shutil.which(need) is not None
