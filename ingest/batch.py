@@ -216,7 +216,7 @@ class Batch:
         ids: dict[int, int] = {}
         for part in _chunks(chosen):
             found = select(Crash.offset, Crash.id).where(Crash.source_id == self.source_id, Crash.offset.in_(part))
-            ids |= dict(session.execute(found).tuples().all())
+            ids |= {row[0]: row[1] for row in session.execute(found)}
         rows = [_example(ids[o], self.rows[o]["release"], self.analyses[o]) for o in chosen]
         if rows:
             session.execute(insert(Exemplar), rows)
@@ -247,7 +247,7 @@ def _variant_ids(session: Session, keys: list[str]) -> dict[str, int]:
     ids: dict[str, int] = {}
     for chunk in _chunks(keys):
         query = select(Variant.key, Variant.id).where(Variant.key.in_(chunk))
-        ids |= dict(session.execute(query).tuples().all())
+        ids |= {row[0]: row[1] for row in session.execute(query)}
     return ids
 
 

@@ -11,6 +11,7 @@ from __future__ import annotations
 import hashlib
 import secrets
 import sqlite3
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -37,6 +38,8 @@ from crashpath.ingest.tables import Project
 HEAD = "0003"
 #: Milliseconds that a SQLite writer waits for another one. Batches take under half a second each.
 BUSY_MS = 10_000
+#: Seconds between two looks of a waiting writer.
+_LOOK = 0.003
 _PROJECT_ID = 1
 
 
@@ -166,8 +169,24 @@ def _set_up_sqlite(connection: sqlite3.Connection, _record: object) -> None:
 
 
 def _begin_sqlite(connection: Connection) -> None:
-    writer = connection.get_execution_options().get("crashpath_writer", False)
-    connection.exec_driver_sql("BEGIN IMMEDIATE" if writer else "BEGIN")
+    if not connection.get_execution_options().get("crashpath_writer", False):
+        connection.exec_driver_sql("BEGIN")
+        return
+    # SQLite's own waiting backs off to a look every 100 ms, and beside a night that writes batch after batch it may
+    # never look in a gap. Looking every few milliseconds, a person's write gets through between two batches.
+    deadline = time.monotonic() + BUSY_MS / 1000
+    connection.exec_driver_sql("PRAGMA busy_timeout = 0")
+    try:
+        while True:
+            try:
+                connection.exec_driver_sql("BEGIN IMMEDIATE")
+                return
+            except OperationalError as error:
+                if "locked" not in str(error.orig) or time.monotonic() > deadline:
+                    raise
+                time.sleep(_LOOK)
+    finally:
+        connection.exec_driver_sql(f"PRAGMA busy_timeout = {BUSY_MS}")
 
 
 def revision_of(engine: Engine) -> str | None:

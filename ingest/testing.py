@@ -75,7 +75,7 @@ def temporary_postgres() -> Iterator[str]:
             shutil.chown(folder, _SERVER_USER)
         _as_server_user([binaries / "initdb", "-D", data, "-U", "crashpath", "-A", "trust", "-N", "-E", "UTF8"])
         port = _free_port()
-        command = [binaries / "postgres", "-D", data, "-k", folder, "-p", str(port), "-c", "listen_addresses="]
+        command: list[str | Path] = [binaries / "postgres", "-D", data, "-k", folder, "-p", str(port), "-c", "listen_addresses="]
         log = (Path(folder) / "log").open("wb")
         server = subprocess.Popen(
             _command([*command, "-c", "fsync=off"]), stdout=log, stderr=log, start_new_session=True, cwd="/"

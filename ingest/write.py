@@ -7,6 +7,7 @@ of the file), and written again in place when the source has grown: a crash is k
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -23,6 +24,8 @@ from crashpath.ingest.tables import Quarantine, Source
 
 #: Redacted texts kept a signature and release.
 EXAMPLES = 20
+#: Seconds between two batches in which a person's write finds the store free.
+_GAP = 0.005
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,6 +98,7 @@ class Writer:
             row.last_night_id = self.night_id
             if at_end is not None:
                 row.size, row.mtime, row.problem = at_end.size, at_end.mtime, None
+        time.sleep(_GAP)
         return counts + BatchCounts(quarantined=held)
 
 

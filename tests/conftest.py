@@ -3,13 +3,17 @@
 from __future__ import annotations
 
 import itertools
+import shutil
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from sqlalchemy import text
 
 from crashpath.ingest.store import Store, open_store
+from crashpath.ingest.tables_evidence import SCHEMA
 from crashpath.ingest.testing import new_database, temporary_postgres
+from crashpath.ingest.upgrade import backup
 
 _numbers = itertools.count()
 
@@ -34,15 +38,34 @@ def store_url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return new_database(request.getfixturevalue("postgres_server"), f"store{next(_numbers)}")
 
 
-@pytest.fixture
-def any_store(store_url: str) -> Iterator[Store]:
+@pytest.fixture(params=["sqlite", "postgresql"])
+def any_store(request: pytest.FixtureRequest) -> Iterator[Store]:
     """An empty store, on each database in turn."""
-    with open_store(store_url) as store:
+    if request.param == "sqlite":
+        yield request.getfixturevalue("store")
+        return
+    with open_store(request.getfixturevalue("_postgres_store")) as store:
         yield store
+        names = ", ".join(f'"{table}"' for table in SCHEMA.tables if table != "project")
+        with store.write() as session:
+            session.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+
+
+@pytest.fixture(scope="session")
+def _postgres_store(postgres_server: str) -> str:
+    return new_database(postgres_server, "shared")
+
+
+@pytest.fixture(scope="session")
+def _empty_store(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("store") / "empty.db"
+    with open_store(f"sqlite:///{path}") as store:
+        return backup(store, path.with_name("copy.db"))
 
 
 @pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
+def store(tmp_path: Path, _empty_store: Path) -> Iterator[Store]:
     """An empty SQLite store."""
+    shutil.copy(_empty_store, tmp_path / "crashpath.db")
     with open_store(f"sqlite:///{tmp_path}/crashpath.db") as store:
         yield store
