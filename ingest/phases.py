@@ -1,0 +1,27 @@
+"""Phase: what a deployment was doing, read from the functions on the stack of the failure (``phases.toml``)."""
+
+from __future__ import annotations
+
+import tomllib
+from importlib.resources import files
+
+from crashpath.ingest.model import Parsed, Phase
+
+_LOADERS = ("onnxruntime", "torch.jit", "torch.serialization", "torch.package")
+_NAMES = tuple(
+    (Phase(phase), frozenset(names))
+    for phase, names in tomllib.loads(
+        files("crashpath.ingest").joinpath("phases.toml").read_text(encoding="utf-8")
+    ).items()
+)
+
+
+def phase_of(parsed: Parsed) -> str | None:
+    """Return the phase that the stacks of the chain show, ``None`` where they show none."""
+    frames = [frame for thrown in parsed.chain for frame in thrown.frames]
+    names = {frame.function.rpartition(".")[2].rpartition("::")[2].strip("<>") for frame in frames}
+    loading = any(f.function.endswith(("__init__", "load")) and f.module.startswith(_LOADERS) for f in frames)
+    for phase, known in _NAMES:
+        if names & known or (phase is Phase.LOAD and loading):
+            return phase
+    return None

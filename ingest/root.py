@@ -1,0 +1,213 @@
+"""Root line: which line of a record states the cause, why it was chosen, and the role of every other line.
+
+Candidates are the exceptions of the parsed chain and every line that a root rule knows. The best rank wins,
+whichever stands first; among equals the first cause of the chain, else the earliest line. What only follows
+from something else (a cascade) never replaces it, and a second witness (a confirmation) is the root only where
+nothing better stands in the record.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from crashpath.ingest.model import Mark, Parsed, Role, Root, Thrown
+from crashpath.ingest.phases import phase_of
+from crashpath.ingest.rules import Rule, Rules
+from crashpath.ingest.wording import echoes, head, meaningful
+
+FIRST_CAUSE_RANK = 1.5  # an exception that no rule knows says more than "something failed", less than a symptom
+_BENIGN = {"WARN": 1.0, "WARNING": 1.0, "INFO": 3.0, "NOTICE": 3.0, "DEBUG": 3.0, "TRACE": 3.0, "VERBOSE": 3.0}
+_LEVELS = ("EMERG", "FATAL", "PANIC", "CRITICAL", "ALERT", "SEVERE", "ERROR", "WARN", "WARNING")
+_SEVERE = frozenset(_LEVELS[:7])
+_SIGNAL_CLASS = dict.fromkeys(("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"), "native_crash")
+_MESSAGE = 8192  # characters of a message that rules see
+
+
+class _Line(NamedTuple):
+    """What the rules said of one line: the rule that speaks for it as a cause, and the line's lesser role."""
+
+    best: Rule | None
+    role: Role
+
+    @property
+    def confirms(self) -> bool:
+        return self.role is Role.CONFIRMATION
+
+
+class _Candidate(NamedTuple):
+    rank: float
+    confirms: bool
+    order: float
+    line: int
+    rule: Rule | None
+    thrown: Thrown | None
+
+
+_NOTHING = _Line(None, Role.CONTEXT)
+
+
+def find_root(text: str, parsed: Parsed, rules: Rules, marks: Sequence[Mark] = ()) -> Root:
+    """Return the root of a record.
+
+    ``text`` and ``marks`` are those of the record; ``marks`` may be empty, else it has one entry a line.
+    """
+    lines = text.split("\n")
+    skip = echoes(lines)
+    seen = [_NOTHING if skip[i] or not line else _read(rules, line) for i, line in enumerate(lines)]
+    spans = _spans(parsed.chain, len(lines))
+    found = [*_from_chain(parsed.chain, rules), *_from_lines(seen, spans, parsed.chain, marks)]
+    if found:
+        best = min(found, key=lambda c: (-c.rank, c.confirms, c.order))
+        return _rooted(best, lines, seen, parsed)
+    return _fallback(lines, seen, parsed, marks)
+
+
+def _read(rules: Rules, line: str) -> _Line:
+    return _judge(rules.match(line))
+
+
+def _judge(hits: tuple[Rule, ...]) -> _Line:
+    """Choose the rule that speaks: a benign look-alike silences all, a cascade all but a specific cause."""
+    if not hits:
+        return _NOTHING
+    roles = {rule.role for rule in hits}
+    if Role.CONTEXT in roles:
+        return _NOTHING
+    best: Rule | None = None
+    for rule in hits:
+        if rule.role in (Role.ROOT, Role.CONFIRMATION) and (best is None or rule.rank > best.rank):
+            best = rule
+    if Role.CASCADE in roles and (best is None or best.rank < 4):
+        return _Line(None, Role.CASCADE)
+    return _Line(best, Role.CONFIRMATION if best and best.role is Role.CONFIRMATION else Role.CASCADE)
+
+
+def _spans(chain: tuple[Thrown, ...], count: int) -> list[range]:
+    """Lines that each exception of the chain takes: its own and those of its message."""
+    return [range(t.line, min(count, t.line + 1 + t.message.count("\n"))) for t in chain]
+
+
+def _slots(chain: tuple[Thrown, ...]) -> list[int]:
+    """Places in the order of telling: the first cause takes the first, even if the format prints it last."""
+    return sorted(t.line for t in chain)
+
+
+def _from_chain(chain: tuple[Thrown, ...], rules: Rules) -> list[_Candidate]:
+    found: list[_Candidate] = []
+    unknown = True  # whether every exception so far was one that no rule knows
+    for thrown, slot in zip(chain, _slots(chain), strict=True):
+        said = _of_exception(thrown, rules)
+        if said.best is not None:
+            found.append(_Candidate(said.best.rank, said.confirms, slot - 0.5, thrown.line, said.best, thrown))
+        elif unknown and said.role is Role.ROOT:
+            found.append(_Candidate(FIRST_CAUSE_RANK, False, slot - 0.5, thrown.line, None, thrown))
+            unknown = False
+    return found
+
+
+def _of_exception(thrown: Thrown, rules: Rules) -> _Line:
+    """Judge an exception by its first line, then by its whole message, where advice must not silence the rest."""
+    first, _, rest = thrown.message[:_MESSAGE].partition("\n")
+    hits = rules.match(f"{thrown.type}: {first}")
+    said = _judge(hits)
+    if said.best is None and rest:
+        whole = rules.match(f"{thrown.type}: {first} {rest}".replace("\n", " "))
+        said = _judge(tuple(rule for rule in whole if rule.role is not Role.CONTEXT))
+    return said if said.best or hits else _Line(None, Role.ROOT)
+
+
+def _from_lines(
+    seen: list[_Line], spans: list[range], chain: tuple[Thrown, ...], marks: Sequence[Mark]
+) -> list[_Candidate]:
+    graded = any(mark.level in _SEVERE for mark in marks)
+    slots = _slots(chain)
+    found: list[_Candidate] = []
+    for i, line in enumerate(seen):
+        rule = line.best
+        if rule is None:
+            continue
+        place = next((n for n, span in enumerate(spans) if i in span), None)
+        thrown = None if place is None else chain[place]
+        order: float = i if place is None else slots[place]
+        rank: float = rule.rank
+        if graded and thrown is None and rule.role is Role.ROOT:
+            rank = max(0.5, rank - _BENIGN.get(marks[i].level or "", 0.0))
+        found.append(_Candidate(rank, line.confirms, order, i, rule, thrown))
+    return found
+
+
+def _rooted(best: _Candidate, lines: list[str], seen: list[_Line], parsed: Parsed) -> Root:
+    rule, thrown = best.rule, best.thrown
+    kind, message = (thrown.type, thrown.message) if thrown else head(lines[best.line])
+    return Root(
+        type=kind,
+        message=meaningful(message),
+        line=best.line,
+        rule=rule.id if rule else "chain-first-cause",
+        failure_class=rule.failure_class if rule else None,
+        roles=_roles(best.line, rule, lines, seen, parsed),
+        phase=(rule.phase if rule else None) or phase_of(parsed),
+    )
+
+
+def _fallback(lines: list[str], seen: list[_Line], parsed: Parsed, marks: Sequence[Mark]) -> Root:
+    """Choose a line where no rule knows a cause: an exception, the highest level, the death, the first words."""
+    why, line, thrown = "first-line", _first_words(lines), None
+    highest = _highest_level(lines, seen, marks)
+    if parsed.chain:
+        why, thrown = "chain-first-cause", parsed.chain[0]
+        line = thrown.line
+    elif highest is not None:
+        why, line = "highest-level-line", highest
+    elif parsed.signal or parsed.exit_code is not None:
+        why, line = "signal-or-exit-line", _death_line(lines, parsed)
+    kind, message = (thrown.type, thrown.message) if thrown else head(lines[line])
+    return Root(
+        type=kind,
+        message=meaningful(message),
+        line=line,
+        rule=why,
+        failure_class=_SIGNAL_CLASS.get(parsed.signal or "") if why == "signal-or-exit-line" else None,
+        roles=_roles(line, None, lines, seen, parsed),
+        phase=phase_of(parsed),
+    )
+
+
+def _first_words(lines: list[str]) -> int:
+    return next((i for i, line in enumerate(lines) if line.strip()), 0)
+
+
+def _highest_level(lines: list[str], seen: list[_Line], marks: Sequence[Mark]) -> int | None:
+    """Return the last line at the highest level from ``WARN`` up; a cascade only where there is nothing else."""
+    grades = [
+        (-_LEVELS.index(mark.level), seen[i].role is not Role.CASCADE, i)
+        for i, mark in enumerate(marks[: len(lines)])
+        if mark.level in _LEVELS and lines[i].strip()
+    ]
+    return max(grades)[2] if grades else None
+
+
+def _death_line(lines: list[str], parsed: Parsed) -> int:
+    words = re.compile(
+        rf"{re.escape(parsed.signal or 'signal')}|\bexit(?:ed)?\b.*\b{parsed.exit_code}\b", re.IGNORECASE
+    )
+    return next((i for i, line in enumerate(lines) if words.search(line)), _first_words(lines))
+
+
+def _roles(root: int, rule: Rule | None, lines: list[str], seen: list[_Line], parsed: Parsed) -> tuple[Role, ...]:
+    """Give every line its role: what tells of the same kind again confirms, what tells of another follows."""
+    roles = [line.role for line in seen]
+    own = lines[root].strip()
+    for i, line in enumerate(seen):
+        same = rule is not None and line.best is not None and line.best.failure_class == rule.failure_class
+        if same or (own and lines[i].strip() == own):
+            roles[i] = Role.CONFIRMATION
+        elif line.best is not None and line.role is Role.CASCADE and i < root:
+            roles[i] = Role.CONTEXT
+    for thrown in parsed.chain:
+        if roles[min(thrown.line, len(roles) - 1)] is Role.CONTEXT:
+            roles[min(thrown.line, len(roles) - 1)] = Role.CASCADE
+    roles[root] = Role.ROOT
+    return tuple(roles)

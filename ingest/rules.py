@@ -1,0 +1,151 @@
+"""Root rules: what a line of a log says about why something failed.
+
+Rules are data, one file a family (``rules_*.toml``). A table is named after the failure class that its rule
+tells, or ``unclassified`` where it tells none, or ``cascade`` / ``context`` for lines that are never the cause.
+All patterns are RE2 expressions, matched anywhere in one line and without regard to case.
+
+Ranks: 4 states a specific cause · 3 states the kind of failure, which something else may have set off ·
+2 states a symptom, such as a signal · 1 says only that something failed.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Collection, Iterator
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
+from crashpath.ingest.literals import PatternError, Sieve
+from crashpath.ingest.model import Phase, Role
+
+# Where several rules of one rank match a line, the first in this order speaks.
+FAMILIES = ("noise", "oom", "device", "tokenizer", "graph", "load", "host", "dependency", "process")
+LOWEST_FAILURE_RANK = 2
+_ROLES = {role.value: role for role in Role}
+_CLASS_IDS = frozenset(c.id for c in CLASSES)
+
+
+class RuleError(ValueError):
+    """A rule file holds something that is not a rule; the message names the rule and says what is wrong."""
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """One piece of knowledge: lines that match ``pattern`` have this role, and tell this class of failure.
+
+    ``libraries`` says whose words these are, ``faults`` from which entries of the fault catalogue the rule was
+    written; both let an evaluation switch off what it must not know. ``yes`` and ``no`` are lines under test.
+    """
+
+    id: str
+    role: Role
+    rank: int
+    pattern: str
+    failure_class: str | None
+    phase: str | None
+    libraries: tuple[str, ...]
+    faults: tuple[str, ...]
+    yes: tuple[str, ...]
+    no: tuple[str, ...]
+
+
+class Rules:
+    """An immutable set of rules that is matched as one."""
+
+    __slots__ = ("_failures", "_sieve", "_vetoes", "rules")
+
+    def __init__(self, rules: tuple[Rule, ...]) -> None:
+        self.rules = rules
+        self._sieve = _sieve(rules)
+        self._failures = frozenset(
+            i for i, r in enumerate(rules) if r.role in (Role.ROOT, Role.CONFIRMATION) and r.rank >= LOWEST_FAILURE_RANK
+        )
+        self._vetoes = frozenset(i for i, r in enumerate(rules) if r.role is Role.CONTEXT)
+
+    def __len__(self) -> int:
+        return len(self.rules)
+
+    def __iter__(self) -> Iterator[Rule]:
+        return iter(self.rules)
+
+    def __reduce__(self) -> tuple[type[Rules], tuple[tuple[Rule, ...]]]:
+        return Rules, (self.rules,)
+
+    def match(self, line: str) -> tuple[Rule, ...]:
+        """Return the rules that match a line, in their order."""
+        return tuple(self.rules[i] for i in self._sieve.match(line))
+
+    def is_failure(self, line: str) -> bool:
+        """Whether a line, by itself, tells of a failure (and so opens a record in a stream)."""
+        hits = self._sieve.match(line)
+        return bool(hits) and not self._failures.isdisjoint(hits) and self._vetoes.isdisjoint(hits)
+
+    def without_libraries(self, libraries: Collection[str]) -> Rules:
+        """Return the rules that are not in the words of any of these libraries."""
+        return self._only(lambda rule: not set(rule.libraries) & set(libraries))
+
+    def without_faults(self, faults: Collection[str]) -> Rules:
+        """Return the rules that were not written from any of these faults."""
+        return self._only(lambda rule: not set(rule.faults) & set(faults))
+
+    def _only(self, keep: Callable[[Rule], bool]) -> Rules:
+        return Rules(tuple(rule for rule in self.rules if keep(rule)))
+
+
+def load_rules() -> Rules:
+    """Read the rules that come with the program."""
+    folder = files("crashpath.ingest")
+    read: list[Rule] = []
+    for family in FAMILIES:
+        name = f"rules_{family}.toml"
+        data = tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8"))
+        read.extend(_rule(name, kind, entry) for kind, entries in data.items() for entry in entries)
+    seen: set[str] = set()
+    for rule in read:
+        if rule.id in seen:
+            raise RuleError(f"two rules are called {rule.id}")
+        seen.add(rule.id)
+    return Rules(tuple(read))
+
+
+def _rule(file: str, kind: str, entry: dict[str, Any]) -> Rule:
+    where = f"{file}: {entry.get('id', '(no id)')}"
+    role, failure_class = _kind(where, kind, entry)
+    phase = entry.get("phase")
+    if phase is not None and phase not in tuple(Phase):
+        raise RuleError(f"{where}: there is no phase {phase}")
+    try:
+        return Rule(
+            id=entry["id"],
+            role=role,
+            rank=int(entry.get("rank", 4)),
+            pattern=entry["pattern"],
+            failure_class=failure_class,
+            phase=phase,
+            libraries=tuple(entry.get("libraries", ())),
+            faults=tuple(entry.get("faults", ())),
+            yes=tuple(entry["yes"]),
+            no=tuple(entry["no"]),
+        )
+    except KeyError as missing:
+        raise RuleError(f"{where}: {missing} is missing") from missing
+
+
+def _kind(where: str, kind: str, entry: dict[str, Any]) -> tuple[Role, str | None]:
+    if kind in (Role.CASCADE, Role.CONTEXT):
+        return _ROLES[kind], None
+    if kind != UNCLASSIFIED and kind not in _CLASS_IDS:
+        raise RuleError(f"{where}: there is no class or role {kind}")
+    role = _ROLES.get(entry.get("role", Role.ROOT.value))
+    if role not in (Role.ROOT, Role.CONFIRMATION):
+        raise RuleError(f"{where}: its role can be root or confirmation")
+    return role, None if kind == UNCLASSIFIED else kind
+
+
+def _sieve(rules: tuple[Rule, ...]) -> Sieve:
+    try:
+        return Sieve([rule.pattern for rule in rules])
+    except PatternError as problem:
+        raise RuleError(f"{rules[problem.index].id}: {problem}") from problem
