@@ -121,6 +121,7 @@ def signature_row(analysis: Analysis) -> Json:
         "root_message": storable(_part(signature.tree, "message") or analysis.root.message),
         "cue_class": analysis.root.failure_class,
         "cluster_id": None,
+        "is_exemplar": False,
     }
 
 

@@ -11,7 +11,8 @@ StoreError
 ├── LeaseHeld         another night is writing
 ├── LeaseLost         this night's lease went to another holder
 ├── BadAttempts       a row of an attempts file cannot be read
-└── NoSuchThing       an id that the store does not know
+├── NoSuchThing       an id that the store does not know
+└── OtherEncoder      the store is tied to another encoder
 """
 
 from __future__ import annotations
@@ -70,3 +71,7 @@ class BadAttempts(StoreError):
 
 class NoSuchThing(StoreError):
     """An id that the store does not know."""
+
+
+class OtherEncoder(StoreError):
+    """The store is tied to another encoder."""

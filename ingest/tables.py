@@ -188,6 +188,7 @@ class Signature(Base):
     joined_at: Mapped[datetime | None] = mapped_column(UtcTime)
     joined_by: Mapped[str | None]
     why: Mapped[Json | None] = mapped_column(JSON)
+    is_exemplar: Mapped[bool]
     map_x: Mapped[float | None] = mapped_column(Double)
     map_y: Mapped[float | None] = mapped_column(Double)
 

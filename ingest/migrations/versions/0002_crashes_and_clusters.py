@@ -54,6 +54,7 @@ def upgrade() -> None:
         sa.Column("joined_at", sa.DateTime(timezone=True), nullable=True),
         sa.Column("joined_by", sa.String(), nullable=True),
         sa.Column("why", sa.JSON(), nullable=True),
+        sa.Column("is_exemplar", sa.Boolean(), nullable=False),
         sa.Column("map_x", sa.Double(), nullable=True),
         sa.Column("map_y", sa.Double(), nullable=True),
         sa.ForeignKeyConstraint(["cluster_id"], ["cluster.id"], name=op.f("fk_signature_cluster_id_cluster")),

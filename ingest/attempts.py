@@ -1,0 +1,208 @@
+"""Attempts: how often something was tried, from CSV, JSONL or Parquet into the store.
+
+Columns: ``unit`` (deployment, load, request), ``day`` (ISO date, UTC), ``attempts``; optional ``release``, ``platform``,
+``model``, ``path`` (else ``unknown``), ``failures``, ``unanswered``, ``users``. One row a unit, day and cohort; loading the
+same file again changes nothing, other numbers replace the old ones, which are kept in the row's history.
+"""
+
+from __future__ import annotations
+
+import csv
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from pathlib import Path
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.store import Store
+from crashpath.ingest.store_errors import BadAttempts
+from crashpath.ingest.tables import Attempts
+
+UNITS = ("deployment", "load", "request")
+_NEEDED = ("unit", "day", "attempts")
+_COHORT = ("release", "platform", "model", "path")
+_OPTIONAL = ("failures", "unanswered", "users")
+_ADVICE = "Columns are unit, day, attempts, and optionally release, platform, model, path, failures, unanswered, users."
+
+Key = tuple[str, date, str, str, str, str]
+Raw = Mapping[str, object]
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptRow:
+    """One row: how often ``unit`` was tried on one UTC day in one cohort; counts that were not given are ``None``."""
+
+    unit: str
+    day: date
+    release: str
+    platform: str
+    model: str
+    path: str
+    attempts: int
+    failures: int | None = None
+    unanswered: int | None = None
+    users: int | None = None
+
+    @property
+    def key(self) -> Key:
+        """What makes two rows the same."""
+        return (self.unit, self.day, self.release, self.platform, self.model, self.path)
+
+
+@dataclass(frozen=True, slots=True)
+class Loaded:
+    """What loading did: rows in the file, of them new, and of them changed."""
+
+    rows: int
+    new: int
+    changed: int
+
+
+def load_attempts(store: Store, path: str, *, now: datetime) -> Loaded:
+    """Read a file of attempts and store all of it or, raising ``BadAttempts``, nothing of it."""
+    rows = read_attempts(path)
+    with store.write() as session:
+        return save_attempts(session, rows, origin=Path(path).name, now=now)
+
+
+def read_attempts(path: str) -> tuple[AttemptRow, ...]:
+    """Read a CSV, JSONL or Parquet file. Raises ``BadAttempts`` with the number of the first bad row (from 1)."""
+    suffix = Path(path).suffix.lower()
+    if suffix not in _READERS:
+        raise BadAttempts(f"{path} is no file of attempts by its name.", "Use .csv, .jsonl or .parquet.")
+    try:
+        rows = tuple(_row(path, number, raw) for number, raw in enumerate(_READERS[suffix](path), start=1))
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise BadAttempts(
+            f"{path} cannot be read ({error}).", "Check the name, the permissions and the encoding."
+        ) from error
+    seen: dict[Key, int] = {}
+    for number, row in enumerate(rows, start=1):
+        if row.key in seen:
+            raise BadAttempts(
+                f"{path}, rows {seen[row.key]} and {number}: the same unit, day and cohort twice.", "Add them up first."
+            )
+        seen[row.key] = number
+    return rows
+
+
+def save_attempts(session: Session, rows: Sequence[AttemptRow], *, origin: str, now: datetime) -> Loaded:
+    """Store rows by key; numbers that differ replace the old ones and put them into the row's history."""
+    stored = {
+        (row.unit, row.day, row.release, row.platform, row.model, row.path): row
+        for row in session.scalars(select(Attempts).where(Attempts.day.in_({row.day for row in rows})))
+    } if rows else {}  # fmt: skip
+    new = changed = 0
+    for row in rows:
+        old = stored.get(row.key)
+        if old is None:
+            session.add(
+                Attempts(
+                    unit=row.unit, day=row.day, release=row.release, platform=row.platform, model=row.model,
+                    path=row.path, attempts=row.attempts, failures=row.failures, unanswered=row.unanswered,
+                    users=row.users, origin=origin, recorded_at=now, history=[],
+                )
+            )  # fmt: skip
+            new += 1
+        elif (old.attempts, old.failures, old.unanswered, old.users) != (
+            row.attempts, row.failures, row.unanswered, row.users,
+        ):  # fmt: skip
+            before = {
+                "attempts": old.attempts, "failures": old.failures, "unanswered": old.unanswered, "users": old.users,
+                "origin": old.origin, "recorded_at": old.recorded_at.isoformat(),
+            }  # fmt: skip
+            old.history = [*old.history, before]
+            old.attempts, old.failures, old.unanswered, old.users = (
+                row.attempts,
+                row.failures,
+                row.unanswered,
+                row.users,
+            )
+            old.origin, old.recorded_at = origin, now
+            changed += 1
+    return Loaded(len(rows), new, changed)
+
+
+def _csv(path: str) -> Iterator[Raw]:
+    with open(path, encoding="utf-8-sig", newline="") as file:
+        reader = csv.DictReader(file)
+        _columns(path, reader.fieldnames or ())
+        yield from reader
+
+
+def _jsonl(path: str) -> Iterator[Raw]:
+    with open(path, encoding="utf-8") as file:
+        for number, line in enumerate((one for one in file if one.strip()), start=1):
+            try:
+                raw = json.loads(line)
+            except ValueError as error:
+                raise BadAttempts(f"{path}, row {number}: not a JSON object ({error}).", _ADVICE) from error
+            if not isinstance(raw, dict):
+                raise BadAttempts(f"{path}, row {number}: not a JSON object.", _ADVICE)
+            yield raw
+
+
+def _parquet(path: str) -> Iterator[Raw]:
+    import pyarrow as arrow  # slow to import, and only this format needs it
+    import pyarrow.parquet as parquet
+
+    try:
+        table = parquet.read_table(path)
+    except arrow.ArrowException as error:
+        raise BadAttempts(f"{path} is not a Parquet file ({error}).", _ADVICE) from error
+    _columns(path, table.column_names)
+    for batch in table.to_batches(max_chunksize=10_000):
+        yield from batch.to_pylist()
+
+
+_READERS: dict[str, Callable[[str], Iterator[Raw]]] = {
+    ".csv": _csv, ".jsonl": _jsonl, ".ndjson": _jsonl, ".parquet": _parquet,
+}  # fmt: skip
+
+
+def _columns(path: str, names: Sequence[str]) -> None:
+    missing = [name for name in _NEEDED if name not in names]
+    if missing:
+        raise BadAttempts(f"{path} has no column {' and no column '.join(missing)}.", _ADVICE)
+
+
+def _row(path: str, number: int, raw: Raw) -> AttemptRow:
+    def bad(what: str) -> BadAttempts:
+        return BadAttempts(f"{path}, row {number}: {what}.", _ADVICE)
+
+    unit = str(raw.get("unit") or "").strip()
+    if unit not in UNITS:
+        raise bad(f"unit is {unit!r}, not one of {', '.join(UNITS)}")
+    attempts = _whole(raw.get("attempts"), "attempts", bad)
+    if attempts is None:
+        raise bad("attempts is empty")
+    cohort = [str(raw.get(name) or UNKNOWN).strip() or UNKNOWN for name in _COHORT]
+    counts = [_whole(raw.get(name), name, bad) for name in _OPTIONAL]
+    return AttemptRow(unit, _day(raw.get("day"), bad), *cohort, attempts, *counts)
+
+
+def _whole(value: object, name: str, bad: Callable[[str], BadAttempts]) -> int | None:
+    if value is None or value == "":
+        return None
+    try:
+        number = float(str(value)) if not isinstance(value, int) else value
+    except ValueError:
+        number = -1
+    if number != number or number < 0 or number != int(number):
+        raise bad(f"{name} is {str(value)!r}, not a whole number from 0")
+    return int(number)
+
+
+def _day(value: object, bad: Callable[[str], BadAttempts]) -> date:
+    if isinstance(value, datetime):
+        return value.date()
+    if isinstance(value, date):
+        return value
+    try:
+        return date.fromisoformat(str(value or "").strip())
+    except ValueError:
+        raise bad(f"day is {str(value)!r}, not a date like 2026-01-31") from None
