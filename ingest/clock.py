@@ -53,10 +53,23 @@ def parse_stamp(text: str, *, tz: tzinfo, latest: datetime) -> datetime | None:
     ``tz`` is the zone of stamps that name none. A stamp without year gets the latest year that puts it not later
     than ``latest`` (aware) + 1 day.
     """
+    point = max(text.rfind("."), text.rfind(","))
+    if point < 8 or text[point - 3] != ":":
+        return _parse(text, tz, latest)
+    # The fraction goes apart, so that the stamps of a second are worked out once.
+    end = point + 1
+    while end < len(text) and text[end].isdigit():
+        end += 1
+    at = _parse(text[:point] + text[end:], tz, latest)
+    if at is None or end == point + 1:
+        return at
+    return at.replace(microsecond=int(text[point + 1 : end][:6].ljust(6, "0")))
+
+
+@lru_cache(maxsize=4096)
+def _parse(text: str, tz: tzinfo, latest: datetime) -> datetime | None:
     wall = _wall(text.strip())
-    if wall is None:
-        return None
-    if isinstance(wall, datetime):
+    if wall is None or isinstance(wall, datetime):
         return wall
     return _in_year(wall, tz, latest) if wall.year == 0 else _as_utc(wall, wall.year, tz)
 
@@ -78,7 +91,6 @@ def _as_utc(wall: _Wall, year: int, tz: tzinfo) -> datetime | None:
         return None
 
 
-@lru_cache(maxsize=4096)
 def _wall(text: str) -> _Wall | datetime | None:
     if _EPOCH.match(text):
         digits = text.partition(".")[0]

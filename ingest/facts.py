@@ -16,9 +16,9 @@ _PATHS = {"ort": "ort", "onnxruntime": "ort", "torchscript": "torchscript"}
 _PHASES = frozenset({"prepare", "load", "warmup", "infer", "shutdown"})
 _PACKED = (".gz", ".zst", ".xz", ".zip")
 _PLACE = re.compile(r"\{(\w+)\}|(\*\*/?)|(\*)|(\?)")
-_SAID = re.compile(
-    r"(?<![\w.-])(release|platform|attempt_id|phase|model_name|model_version)\s?[=:]\s?[\"']?([\w.+-][\w.+/-]{0,99})"
-)
+_SAID = re.compile(r"(?<![\w.-])(release|platform|attempt_id|phase|model_name)\s?[=:]\s?[\"']?([\w.+-][\w.+/-]{0,99})")
+_WORDS = ("release", "platform", "attempt_id", "phase", "model_name")
+_NONE = Facts()
 _KEYS = {"model_name": "model"}
 _SAID_BYTES = 64 * 1024
 
@@ -63,6 +63,8 @@ def from_sidecar(path: str) -> Facts:
 
 def facts_in(text: str) -> Facts:
     """Return what a record's own words tell: ``release=…``, ``platform: …``, ``attempt_id=…`` and the like."""
+    if not any(word in text for word in _WORDS):
+        return _NONE
     told: dict[str, str] = {}
     for key, value in _SAID.findall(text[:_SAID_BYTES]):
         told.setdefault(_KEYS.get(key, key), value.rstrip("./-"))

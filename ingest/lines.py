@@ -12,6 +12,7 @@ from crashpath.ingest.prefix import Stripped, level_of, strip_line
 NO_FACTS = Facts()
 _MOST_BAD = 0.3
 _MOST_NESTED = 3
+_NEVER_A_PREFIX = frozenset(" \t")
 _DOCKER = '{"log":"'
 _BAD_ESCAPE = re.compile(r"\\x[0-9a-f]{2}")
 
@@ -33,6 +34,8 @@ class Line(NamedTuple):
 
 def peel(line: str) -> Line:
     """Strip prefixes and open JSON until plain text is left."""
+    if line[:1] in _NEVER_A_PREFIX and "\x1b" not in line and "[0m" not in line:
+        return Line(line, None, None, None, NO_FACTS)
     stripped = strip_line(line)
     text = stripped.text
     if text[:1] != "{" or text[-1:] != "}":

@@ -36,7 +36,6 @@ _CONNECTOR = re.compile(
     r"\s*\|?\s*(?:During handling of the above exception|The above exception was the direct cause of"
     r"|Caused by[: ]|Suppressed: |\.\.\. \d+ (?:more|common frames)|--- End of (?:inner )?exception stack)"
 )
-_CONNECTOR_WORDS = ("bove exception", "Caused by", "Suppressed: ", "... ", "--- End of ")
 _NATIVE = re.compile(
     r"Fatal Python error: |\*\*\* (?:SIG\w+|Aborted|Signal|Process received signal|Check failure|Error in)"
     r"|terminate called|libc\+\+abi: |panic: |fatal error: |thread '[^']*' .*panicked at"
@@ -53,7 +52,7 @@ _DIED = re.compile(
     r"(?:.{0,200}\s)?(?:Segmentation fault|Illegal instruction|Bus error|Floating point exception|Aborted|Killed)"
     r"(?:\s+\(core dumped\)(?:\s.*)?|)$"
 )
-_DIED_WORDS = ("Segmentation fault", "Illegal instruction", "Bus error", "Floating point exc", "Aborted", "Killed")
+_DIED_WORDS = re.compile(r"fault|instruction|[Bb]us error|exception|Aborted|Killed")
 _FRAME = re.compile(
     r'\s+at (?:[\w$.<>/ \[\]-]+\(|async |file:|/|[\w.]+ )|\s*File "[^"]+", line \d+|\s*#\d+\s+(?:0x[0-9a-f]+|pc )'
     r"|\s+\.\.\. \d+ more|\s+@\s+0x|\s*frame #\d+: "
@@ -93,7 +92,10 @@ def kind_of(text: str, level: str | None, is_failure: Callable[[str], bool]) -> 
         return Kind.FRAME
     if not text or text.isspace():
         return Kind.PLAIN
-    if any(words in text for words in _CONNECTOR_WORDS) and _CONNECTOR.match(text):
+    # "above exception", "Caused by", "Suppressed: ", "... 5 more", "--- End of": a substring test beats the pattern
+    if ("bove ex" in text or "used by" in text or "pressed: " in text or "... " in text or "- End of " in text) and (
+        _CONNECTOR.match(text)
+    ):
         return Kind.CONNECTOR
     if ("oom" in text or "ut of memory: K" in text) and _KERNEL.match(text):
         return Kind.KERNEL
@@ -107,7 +109,7 @@ def kind_of(text: str, level: str | None, is_failure: Callable[[str], bool]) -> 
 def _sentence_kind(text: str, level: str | None, is_failure: Callable[[str], bool]) -> Kind:
     if level in ERROR_LEVELS:
         return Kind.AFTERMATH if AFTERMATH.search(text, 0, 2000) else Kind.ERROR
-    if any(word in text for word in _DIED_WORDS) and _DIED.match(text):
+    if _DIED_WORDS.search(text, 0, 400) and _DIED.match(text):
         return Kind.AFTERMATH
     if is_failure(text):
         return Kind.AFTERMATH if AFTERMATH.search(text, 0, 2000) else Kind.ERROR

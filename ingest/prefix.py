@@ -50,33 +50,47 @@ def strip_line(line: str) -> Stripped:
     line = _without_colours(line)
     rules = START.get(line[:1])
     if rules is None:
-        return Stripped(line)
-    level = stamp = host = None
-    writers: list[str] = []
+        return _logfmt(Stripped(line)) if line.startswith(_LOGFMT_STARTS) else Stripped(line)
+    prefix, table, known = _memo[0]
+    if prefix and line.startswith(prefix) and line[len(prefix) : len(prefix) + 1] not in table:
+        return known._replace(text=line[len(prefix) :])
+    return _strip(line, rules)
+
+
+def _strip(line: str, rules: tuple[Rule, ...] | None) -> Stripped:
+    level = stamp = host = writer = None
+    alone = True
     at = 0
+    table = START
     for _ in range(_MOST_PREFIXES):
         hit = _first(rules, line, at) if rules else None
         if hit is None:
             break
         rule, found = hit
-        for name, value in found.groupdict().items():
-            if not value:
-                continue
-            if name == "level":
-                level = LEVELS.get(value.upper(), level)
-            elif name == "stamp":
-                stamp = stamp or value
-            elif name == "host":
-                host = host or value
-            else:
-                writers.append(value)
+        if rule.level and (value := found[rule.level]):
+            level = LEVELS.get(value.upper(), level)
+        if rule.stamp:
+            stamp = stamp or found[rule.stamp]
+        if rule.host:
+            host = host or found[rule.host]
+        if rule.writer and (value := found[rule.writer]):
+            writer = f"{writer} > {value}" if writer else value
         if rule.kept:
+            alone = False
             break
+        alone = alone and rule.alone
         at = found.end()
-        rules = (AFTER if rule.more else START).get(line[at : at + 1])
-    text = line[at:] if at else line
-    stripped = Stripped(text, level, " > ".join(writers) or None, stamp, host)
-    return _logfmt(stripped) if text.startswith(_LOGFMT_STARTS) else stripped
+        table = AFTER if rule.more else START
+        rules = table.get(line[at : at + 1])
+    stripped = Stripped(line[at:], level, writer, stamp, host)
+    if alone and rules is None:
+        _memo[0] = (line[:at], table, stripped)
+    return _logfmt(stripped) if stripped.text.startswith(_LOGFMT_STARTS) else stripped
+
+
+# A trace has the same prefix on each of its lines: the last one is tried first. It changes speed, never the answer:
+# only prefixes are kept that mean the same whatever follows, and only lines are taken that no rule could go on with.
+_memo: list[tuple[str, dict[str, tuple[Rule, ...]], Stripped]] = [("", START, Stripped(""))]
 
 
 def _first(rules: tuple[Rule, ...], line: str, at: int) -> tuple[Rule, re.Match[str]] | None:

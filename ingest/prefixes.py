@@ -34,8 +34,11 @@ _KEPT_TAGS = r"(?!lowmemorykiller|lmkd|ActivityManager|am_|killinfo|kernel|Zygot
 
 
 class Rule(NamedTuple):
-    """One prefix. ``needle`` must be in the line for a try; ``more``: a logger's own fields may follow it;
-    ``kept``: it is read, but it stays in the text, because parsers know it."""
+    """One prefix. ``needle`` must be in the line for a try; ``more``: a logger's own fields may follow it.
+
+    ``kept``: it is read, but it stays in the text, because parsers know it. The numbers are those of its groups, 0 for
+    none. ``alone``: whether it fits depends on nothing after it, so the same prefix on the next line means the same.
+    """
 
     name: str
     chars: str
@@ -43,10 +46,20 @@ class Rule(NamedTuple):
     match: Callable[[str, int], re.Match[str] | None]
     more: bool
     kept: bool
+    alone: bool
+    stamp: int
+    level: int
+    writer: int
+    host: int
+
+
+_ALONE = frozenset({"gcp", "compose", "kubectl", "ray", "glog", "vllm", "torchserve-model"})
 
 
 def _rule(name: str, chars: str, pattern: str, needle: str = "", more: bool = False, kept: bool = False) -> Rule:
-    return Rule(name, chars, needle, re.compile(pattern).match, more, kept)
+    compiled = re.compile(pattern)
+    groups = (compiled.groupindex.get(group, 0) for group in ("stamp", "level", "writer", "host"))
+    return Rule(name, chars, needle, compiled.match, more, kept, name in _ALONE, *groups)
 
 
 _DIGIT = string.digits
@@ -62,7 +75,7 @@ LINE_RULES: tuple[Rule, ...] = (
         rf"(?:[A-Z*]+)\s+(?P<stamp>{_ISO})\s+\[resource\.labels\.\w+: ?(?P<writer>[^\]]+)\] ?",
         "[resource.labels",
     ),
-    _rule("compose", _LETTER + _DIGIT, r"(?P<writer>[A-Za-z0-9][\w.-]*) +\| (?!.* \| .*\|$)", "| "),
+    _rule("compose", _LETTER + _DIGIT, r"(?P<writer>[A-Za-z0-9][\w.-]*) +\| ", "| "),
     _rule("compose-empty", _LETTER + _DIGIT, r"(?P<writer>[A-Za-z0-9][\w.-]*-\d+) +\|$", " |"),
     _rule("kubectl", "[", r"\[pod/(?P<writer>[\w.-]+(?:/[\w.-]+)?)\] ?", "[pod/"),
     _rule("kubetail", "[", r"\[(?P<writer>[a-z0-9-]+-[a-z0-9]{8,10}-[a-z0-9]{5}(?:[ /:][\w.-]+)?)\] "),
