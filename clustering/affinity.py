@@ -1,10 +1,11 @@
 """How far two failures are apart: cosine of their embeddings, mended by what an embedding does not see.
 
-``distance = embedding · (1 − cos) + words · (1 − cos of terms) + kind · [kinds differ] + frames · (1 − cos of frames)``,
-in 0 … 1, over the parts that both sides have. Where a root text says little (``NullPointerException:`` and no more) the
-frames take the larger share, else a small one: two deployments that fail alike call from other code. It depends on the two alone, never on
-their company, so that a prediction agrees with a fit. A *conflict* (classes, exception kinds or codes that contradict
-each other, or plain words that only the other side lacks) is the largest distance there is.
+``distance = embedding · (1 − cos) + words · (1 − cos of terms) + kind · [kinds differ] + frames · (1 − cos of frames)``
+in 0 … 1, over the parts that both sides have. Where a root text says little (``NullPointerException:`` and no more)
+the frames take the larger share, else a small one: two deployments that fail alike call from other code. A distance
+depends on the two alone, never on their company, so that a prediction agrees with a fit. A *conflict* (classes,
+exception kinds or codes that contradict each other, or plain words that only the other side lacks) is the largest
+distance there is.
 """
 
 from __future__ import annotations
@@ -26,6 +27,7 @@ Flags = NDArray[np.bool_]
 
 CONFLICT = 2.0
 DECIMALS = 5
+STRIP = 512
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,6 +75,17 @@ def distances(left: Space, right: Space) -> Distances:
     return np.where(conflicts(left, right), CONFLICT, softer(left, right))
 
 
+def square(space: Space) -> Distances:
+    """Return the distances of all pairs, symmetric with zeros on the diagonal, worked out in strips to bound memory."""
+    out = np.empty((len(space), len(space)), dtype=np.float64)
+    for start in range(0, len(space), STRIP):
+        rows = range(start, min(start + STRIP, len(space)))
+        out[start : rows.stop] = distances(space.take(rows), space)
+    out = np.maximum(out, out.T)
+    np.fill_diagonal(out, 0.0)
+    return out
+
+
 def softer(left: Space, right: Space) -> Distances:
     """Return the distances without conflicts: what ``nearest`` ranks by."""
     w = left.weights
@@ -98,7 +111,7 @@ def conflicts(left: Space, right: Space) -> Flags:
     out = both & ~same
     both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
     out |= both & ~same
-    return out | code_conflict(left, right) | word_conflict(left, right)
+    return np.asarray(out | code_conflict(left, right) | word_conflict(left, right), dtype=np.bool_)
 
 
 def code_conflict(left: Space, right: Space) -> Flags:
@@ -132,7 +145,7 @@ def word_conflict(left: Space, right: Space) -> Flags:
 
 
 def shared_and_differing(left: Terms, right: Terms, limit: int = 8) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return terms that two texts share and terms that one of them has alone, codes first, at most ``limit`` of each."""
+    """Return terms that two texts share and terms that one has alone, codes first, at most ``limit``."""
 
     def listed(pick: Callable[[frozenset[str], frozenset[str]], frozenset[str]]) -> tuple[str, ...]:
         parts = ((left.codes, right.codes), (left.words, right.words), (left.names, right.names))

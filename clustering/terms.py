@@ -16,10 +16,15 @@ _TYPE = re.compile(r"^(?:[\w$]+\.)*\w*(?:Error|Exception|Fail|Interrupt|Warning|
 _NAME = re.compile(r"[A-Z]{2,}|[a-z][A-Z]|_|\d")
 
 _STOP = frozenset(
-    "a an and any are as at be been but by can could did do does for from had has have if in into is it its may more "
-    "of on or our that the their them then there these this to was were when which while will with would you your so "
-    "during using used use node name named line file error exception failed failure returned status code message "
-    "please try trying see also following below above following given".split()
+    re.findall(
+        r"\w+",
+        """
+        a an and any are as at be been but by can could did do does for from had has have if in into is it its may
+        more of on or our that the their them then there these this to was were when which while will with would you
+        your so during using used use node name named line file error exception failed failure returned status code
+        message please try trying see also following below above given
+        """,
+    )
 )
 _NEGATIONS = frozenset({"not", "no", "never", "without", "non", "cannot", "none"})
 
