@@ -1,8 +1,9 @@
 """Attempts: how often something was tried, from CSV, JSONL or Parquet into the store.
 
-Columns: ``unit`` (deployment, load, request), ``day`` (ISO date, UTC), ``attempts``; optional ``release``, ``platform``,
-``model``, ``path`` (else ``unknown``), ``failures``, ``unanswered``, ``users``. One row a unit, day and cohort; loading the
-same file again changes nothing, other numbers replace the old ones, which are kept in the row's history.
+Columns: ``unit`` (deployment, load, request), ``day`` (ISO date, UTC), ``attempts``; optional ``release``,
+``platform``, ``model``, ``path`` (else ``unknown``), ``failures``, ``unanswered``, ``users``. One row a unit, day and
+cohort; loading the same file again changes nothing, other numbers replace the old ones, which are kept in the row's
+history.
 """
 
 from __future__ import annotations
@@ -180,21 +181,20 @@ def _row(path: str, number: int, raw: Raw) -> AttemptRow:
     attempts = _whole(raw.get("attempts"), "attempts", bad)
     if attempts is None:
         raise bad("attempts is empty")
-    cohort = [str(raw.get(name) or UNKNOWN).strip() or UNKNOWN for name in _COHORT]
-    counts = [_whole(raw.get(name), name, bad) for name in _OPTIONAL]
-    return AttemptRow(unit, _day(raw.get("day"), bad), *cohort, attempts, *counts)
+    release, platform, model, where = (str(raw.get(name) or UNKNOWN).strip() or UNKNOWN for name in _COHORT)
+    failures, unanswered, users = (_whole(raw.get(name), name, bad) for name in _OPTIONAL)
+    day = _day(raw.get("day"), bad)
+    return AttemptRow(unit, day, release, platform, model, where, attempts, failures, unanswered, users)
 
 
 def _whole(value: object, name: str, bad: Callable[[str], BadAttempts]) -> int | None:
-    if value is None or value == "":
+    text = "" if value is None else str(value).strip()
+    if text in ("", "nan"):  # a column of numbers with gaps comes out of a data frame as floats
         return None
-    try:
-        number = float(str(value)) if not isinstance(value, int) else value
-    except ValueError:
-        number = -1
-    if number != number or number < 0 or number != int(number):
-        raise bad(f"{name} is {str(value)!r}, not a whole number from 0")
-    return int(number)
+    whole = text.removesuffix(".0")
+    if not (whole.isascii() and whole.isdigit() and len(whole) < 19):
+        raise bad(f"{name} is {text!r}, not a whole number from 0")
+    return int(whole)
 
 
 def _day(value: object, bad: Callable[[str], BadAttempts]) -> date:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -14,6 +15,7 @@ from crashpath.ingest.schema import UNKNOWN, Json
 
 #: One letter a line.
 _LETTER = {Role.ROOT: "R", Role.CASCADE: "C", Role.CONFIRMATION: "W", Role.CONTEXT: "-"}
+_VERSION = re.compile(r"v?\d+(\.\d+){1,4}([-+._]?[a-z]{1,5}[-.]?\d{0,8})?", re.IGNORECASE)
 _ROLE = {letter: role for role, letter in _LETTER.items()}
 
 
@@ -64,6 +66,13 @@ def storable(text: str) -> str:
     return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
 
 
+def fact(value: str | None, clean: Callable[[str], str]) -> str:
+    """Return a fact as it is stored: cleaned, but a version such as 1.2.3.4 is not taken for an address."""
+    if not value:
+        return UNKNOWN
+    return value if _VERSION.fullmatch(value) else clean(value)
+
+
 def crash_row(analysis: Analysis, mtime: datetime, clean: Callable[[str], str], host_key: Callable[[str], str]) -> Json:
     """Return the columns of a crash that come from its analysis; ids and night are the writer's.
 
@@ -78,11 +87,11 @@ def crash_row(analysis: Analysis, mtime: datetime, clean: Callable[[str], str], 
         "at": at,
         "day": at.date(),
         "at_inferred": record.at is None,
-        "release": clean(facts.release) if facts.release else UNKNOWN,
-        "platform": clean(facts.platform) if facts.platform else UNKNOWN,
+        "release": fact(facts.release, clean),
+        "platform": fact(facts.platform, clean),
         "host_key": host_key(facts.host) if facts.host else None,
-        "model": clean(facts.model) if facts.model else UNKNOWN,
-        "path": clean(facts.path) if facts.path else UNKNOWN,
+        "model": fact(facts.model, clean),
+        "path": fact(facts.path, clean),
         "phase": facts.phase or root.phase or Phase.UNKNOWN.value,
         "attempt_id": storable(facts.attempt_id) if facts.attempt_id else None,
         "outcome": None,
