@@ -2,9 +2,10 @@
 
 The masks are data (``masks.toml``), each with examples that the tests read. They are tried in their order, each at
 the start of a token that holds a digit, a slash, a backslash, an ``@`` or the ending of a file or a host; words that
-hold none of them are never looked at. A mask is one of three things:
+hold none of them are never looked at. A mask is one of four things:
 
-- *contextual* (``after``): only behind one of its words, as ``exit code 137`` or ``Name:'/Reshape_3'``; tried first;
+- *hinted* (``hints``): replaced anywhere in a text that holds one of its hints; done first;
+- *contextual* (``after``): only behind one of its words, as ``exit code 137`` or ``Name:'/Reshape_3'``;
 - *keep* (no placeholder): what it matches carries meaning and stays;
 - *plain*: what it matches becomes ``placeholder``, or ``to`` with its groups, or has ``inner`` replaced within.
 
@@ -45,6 +46,7 @@ class Mask:
     yes: tuple[tuple[str, str], ...] = ()
     no: tuple[str, ...] = ()
     slash: bool = False
+    hints: tuple[str, ...] = ()
 
 
 def _expand(pattern: str, shared: dict[str, str]) -> str:
@@ -65,7 +67,7 @@ def load_masks() -> tuple[tuple[Mask, ...], dict[str, str]]:
 def _mask(entry: dict[str, Any], shared: dict[str, str]) -> Mask:
     known = dict(entry)
     known["pattern"] = _expand(entry["pattern"], shared)
-    for name in ("starts", "after", "no"):
+    for name in ("starts", "after", "hints", "no"):
         if name in known:
             known[name] = tuple(known[name])
     known["yes"] = tuple((before, after) for before, after in entry.get("yes", ()))
@@ -93,7 +95,10 @@ class _Masker:
     """The masks, compiled: one alternation a kind of start, and the contextual masks that go before it."""
 
     def __init__(self, masks: tuple[Mask, ...], shared: dict[str, str]) -> None:
-        plain = [mask for mask in masks if not mask.after]
+        plain = [mask for mask in masks if not mask.after and not mask.hints]
+        self._hinted = tuple(
+            (mask.hints, re.compile(mask.pattern, re.ASCII), mask.to or "") for mask in masks if mask.hints
+        )
         self._replace = {mask.name: _replacer(mask) for mask in masks}
         self._alternatives = {(kind, slash): _join(kind, slash, plain) for kind in _KINDS for slash in (False, True)}
         self._contextual: dict[tuple[str, str], tuple[_Contextual, ...]] = {}
@@ -111,6 +116,9 @@ class _Masker:
                 self._contextual[kind, word] = (*known, (pattern, self._replace[mask.name], phrases))
 
     def __call__(self, text: str) -> str:
+        for hints, pattern, to in self._hinted:
+            if any(hint in text for hint in hints):
+                text = pattern.sub(to, text)
         out: list[str] = []
         done = end = 0
         while (found := self._volatile(text, end)) is not None:

@@ -70,12 +70,13 @@ def _ipv6(value: str) -> bool:
     return not (address.is_loopback or address.is_unspecified)
 
 
-_PUBLIC_HOSTS = (
-    "huggingface.co", "hf.co", "pypi.org", "pythonhosted.org", "github.com", "githubusercontent.com", "pytorch.org", "nvidia.com",
-    "docker.io", "docker.com", "ghcr.io", "quay.io", "gcr.io", "ollama.ai", "ollama.com", "openai.com", "anthropic.com", "googleapis.com",
-    "amazonaws.com", "azure.com", "windows.net", "tensorflow.org", "onnxruntime.ai", "kaggle.com", "modelscope.cn", "google.com",
-    "microsoft.com", "python.org", "npmjs.org", "npmjs.com", "conda.io", "anaconda.org", "anaconda.com",
-)  # fmt: skip
+_PUBLIC_HOSTS = frozenset(
+    {"huggingface.co", "hf.co", "pypi.org", "pythonhosted.org", "github.com", "githubusercontent.com", "pytorch.org"}
+    | {"nvidia.com", "docker.io", "docker.com", "ghcr.io", "quay.io", "gcr.io", "ollama.ai", "ollama.com", "openai.com"}
+    | {"anthropic.com", "googleapis.com", "amazonaws.com", "azure.com", "windows.net", "tensorflow.org", "google.com"}
+    | {"onnxruntime.ai", "kaggle.com", "modelscope.cn", "microsoft.com", "python.org", "npmjs.org", "npmjs.com"}
+    | {"conda.io", "anaconda.org", "anaconda.com"}
+)
 _NO_HOST = frozenset(
     {
         "localhost",
@@ -91,7 +92,6 @@ _NO_HOST = frozenset(
         "self",
         "str",
         "node",
-        "name",
     }
 )
 
@@ -104,22 +104,7 @@ def _private_host(value: str) -> bool:
 
 
 _NO_USER = frozenset(
-    {
-        "shared",
-        "public",
-        "default",
-        "runner",
-        "root",
-        "user",
-        "username",
-        "none",
-        "null",
-        "all users",
-        "app",
-        "me",
-        "you",
-        "x",
-    }
+    {"shared", "public", "default", "runner", "root", "user", "username", "none", "null", "app", "me", "you", "x"}
 )
 
 

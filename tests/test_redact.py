@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from crashpath.ingest.redact import REDACTIONS, cohort_key, redact
@@ -34,6 +34,7 @@ def test_every_kind_has_an_example() -> None:
 FRAGMENTS = [text for _, *pair in YES for text in pair] + [text for _, text in NO]
 
 
+@settings(max_examples=60)
 @given(st.lists(st.sampled_from(FRAGMENTS), min_size=1, max_size=4), st.sampled_from([" ", ": ", "=", ", ", "\n", "/"]))
 def test_redacting_twice_is_redacting_once(parts: list[str], joint: str) -> None:
     """Rule: redact(redact(x)) == redact(x), for examples in any order and joined in any way."""
