@@ -70,10 +70,14 @@ def write_app(root: Path, variation: Variation, code: Code) -> Path:
     return _write(root / layout.entry, _entry_source(inner, handling, variation, code))
 
 
+def preload() -> None:
+    """Import what apps import: after rights or memory are taken away the interpreter may not be able to."""
+    for module in ("asyncio", "concurrent.futures.thread", "logging", "pkgutil"):
+        importlib.import_module(module)
+
+
 def run_app(entry: Path, folder: Path) -> None:
     """Run the app as the main program of this process; an uncaught error shows the frames from its entry file on."""
-    for module in ("asyncio", "concurrent.futures.thread", "logging"):  # what apps import, while rights allow it
-        importlib.import_module(module)
     sys.path.insert(0, str(entry.parent))
     os.chdir(entry.parent)
     sys.argv = [str(entry)]

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-from crashpath.coverage.app import Code, run_app, run_app_fresh, write_app
+from crashpath.coverage.app import Code, preload, run_app, run_app_fresh, write_app
 from crashpath.coverage.breakage import drop_privileges, limit_memory
 from crashpath.coverage.variation import Variation
 
@@ -51,6 +51,8 @@ class Arena:
         ``as_nobody`` drops root's rights first. What the app raises ends the process as it would end any program.
         """
         entry = write_app(self.root, self.variation, code)
+        if memory_mib or as_nobody:
+            preload()
         if memory_mib:
             limit_memory(memory_mib)
         if as_nobody:
@@ -62,9 +64,9 @@ class Arena:
 class Fault:
     """One entry of the catalogue.
 
-    ``needs`` names what must be there: ``linux``, ``root``, ``python-headers``, ``module:gunicorn``, else a program on the path (``g++``).
-    ``undo`` says what must be undone after it, beyond removing the scratch folder and ending the process group,
-    which `faultrun.run_fault` always does.
+    ``needs`` names what must be there: ``linux``, ``root``, ``python-headers``, ``module:gunicorn``, else a program
+    on the path (``g++``). ``undo`` says what must be undone after it, beyond removing the scratch folder and ending
+    the process group, which `faultrun.run_fault` always does.
     """
 
     id: str

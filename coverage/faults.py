@@ -5,13 +5,24 @@ from __future__ import annotations
 from crashpath.coverage import (
     faults_checkpoint,
     faults_distributed,
+    faults_hub,
     faults_native,
+    faults_network,
+    faults_numpy,
+    faults_process,
+    faults_jvm,
+    faults_node,
     faults_onnx,
     faults_ort,
+    faults_ort_kernels,
     faults_ort_run,
     faults_python,
+    faults_server,
+    faults_tokenizer,
     faults_torch,
     faults_torchscript,
+    faults_transformers,
+    faults_waiting,
 )
 from crashpath.coverage.fault import Arena, Fault, missing
 
@@ -24,9 +35,20 @@ FAULTS: tuple[Fault, ...] = (
     *faults_torchscript.FAULTS,
     *faults_onnx.FAULTS,
     *faults_ort.FAULTS,
+    *faults_ort_kernels.FAULTS,
     *faults_ort_run.FAULTS,
+    *faults_hub.FAULTS,
+    *faults_tokenizer.FAULTS,
+    *faults_transformers.FAULTS,
     *faults_python.FAULTS,
+    *faults_numpy.FAULTS,
+    *faults_waiting.FAULTS,
     *faults_native.FAULTS,
+    *faults_network.FAULTS,
+    *faults_server.FAULTS,
+    *faults_process.FAULTS,
+    *faults_jvm.FAULTS,
+    *faults_node.FAULTS,
 )
 
 

@@ -16,25 +16,22 @@ from crashpath.coverage.fault import Arena, Fault
 _OWNERS = ("acme-ml", "nordlicht-ai", "retail-nlp", "visionworks", "open-speech-lab", "kestrel")
 
 
-def _serve_fetch(arena: Arena, endpoint: str, *, once: bool = False, as_nobody: bool = False) -> None:
-    """Run an app that fetches a model from ``endpoint``, in one of the ways that apps do."""
+def _serve_fetch(arena: Arena, endpoint: str, *, retried: bool = False, as_nobody: bool = False) -> None:
+    """Run an app that fetches a model from ``endpoint``, in one of the ways that apps do.
+
+    ``retried`` says that the library itself retries such an answer for a single file: half a minute, so a
+    whole snapshot is asked for then.
+    """
     os.environ["HF_ENDPOINT"] = endpoint
     os.environ["HF_HUB_ETAG_TIMEOUT"] = os.environ["HF_HUB_DOWNLOAD_TIMEOUT"] = "1"
     importlib.import_module("huggingface_hub.file_download")
     importlib.import_module("huggingface_hub._snapshot_download")
     file = arena.rng.choice(("config.json", "model.safetensors", "tokenizer.json", "onnx/model.onnx"))
-    body, imports = arena.rng.choice(
-        (
-            ("return snapshot_download(repo)", "from huggingface_hub import snapshot_download"),
-            (f'return hf_hub_download(repo, "{file}")', "from huggingface_hub import hf_hub_download"),
-            (
-                f'path = hf_hub_download(repo_id=repo, filename="{file}", revision="main")\nreturn path',
-                "from huggingface_hub import hf_hub_download",
-            ),
-        )
-    )
+    snapshot = ("return snapshot_download(repo)", "from huggingface_hub import snapshot_download")
+    single = (f'return hf_hub_download(repo, "{file}")', "from huggingface_hub import hf_hub_download")
+    body, imports = snapshot if retried else arena.rng.choice((snapshot, single))
     repo = f"{arena.rng.choice(_OWNERS)}/{arena.variation.model}"
-    arena.serve(Code.of(body, imports, phase="prepare", once=once, repo=repo), as_nobody=as_nobody)
+    arena.serve(Code.of(body, imports, phase="prepare", once=retried, repo=repo), as_nobody=as_nobody)
 
 
 def _unauthorized(arena: Arena) -> None:
@@ -64,19 +61,19 @@ def _not_found(arena: Arena) -> None:
 
 
 def _refused(arena: Arena) -> None:
-    _serve_fetch(arena, localhub.refusing(), once=True)
+    _serve_fetch(arena, localhub.refusing(), retried=True)
 
 
 def _reset(arena: Arena) -> None:
-    _serve_fetch(arena, localhub.resetting(), once=True)
+    _serve_fetch(arena, localhub.resetting(), retried=True)
 
 
 def _tls(arena: Arena) -> None:
-    _serve_fetch(arena, localhub.without_tls(), once=True)
+    _serve_fetch(arena, localhub.without_tls(), retried=True)
 
 
 def _name_unknown(arena: Arena) -> None:
-    _serve_fetch(arena, f"https://hub.{arena.rng.choice(_OWNERS)}.invalid", once=True)
+    _serve_fetch(arena, f"https://hub.{arena.rng.choice(_OWNERS)}.invalid", retried=True)
 
 
 def _offline(arena: Arena) -> None:
@@ -85,12 +82,12 @@ def _offline(arena: Arena) -> None:
 
 
 def _silent(arena: Arena) -> None:
-    _serve_fetch(arena, localhub.silent(), once=True)
+    _serve_fetch(arena, localhub.silent(), retried=True)
 
 
 def _cache_forbidden(arena: Arena) -> None:
     arena.path("keep").parent.chmod(0o755)
-    _serve_fetch(arena, localhub.answering(500, "", ""), once=True, as_nobody=True)
+    _serve_fetch(arena, localhub.answering(500, "", ""), retried=True, as_nobody=True)
 
 
 def _weights(arena: Arena, rows: int = 0) -> Path:

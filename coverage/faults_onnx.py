@@ -60,6 +60,7 @@ def _checker_ir_version(arena: Arena) -> None:
 
 def _checker_graph(arena: Arena) -> None:
     import onnx
+    from onnx.helper import make_attribute
 
     path = _model(arena)
     model = onnx.load(path)
@@ -68,7 +69,7 @@ def _checker_graph(arena: Arena) -> None:
         (
             lambda: node.input.__setitem__(0, "hidden_states.17"),
             lambda: model.graph.ClearField("name"),
-            lambda: node.attribute.append(onnx.helper.make_attribute("alpha_scale", 2.0)),
+            lambda: node.attribute.append(make_attribute("alpha_scale", 2.0)),
             lambda: node.output.__setitem__(0, "input"),
         )
     )
@@ -87,13 +88,12 @@ def _checker_operator(arena: Arena) -> None:
 
 
 def _shapes(arena: Arena) -> Path:
-    from onnx import helper
-
     from crashpath.coverage.tinymodels import constant, graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     v = arena.variation
     second, attributes = arena.rng.choice((("MatMul", {}), ("Gemm", {}), ("Concat", {"axis": 0}), ("Add", {})))
-    nodes = [helper.make_node(second, ["input", "w"], ["y"], name=f"/blocks.{v.batch}/{second}", **attributes)]
+    nodes = [make_node(second, ["input", "w"], ["y"], name=f"/blocks.{v.batch}/{second}", **attributes)]
     weight = constant("w", v.width + v.other, v.width + v.other + 1)
     return _saved(
         arena,
@@ -117,14 +117,15 @@ def _strict_inference(arena: Arena) -> None:
 
 
 def _strict_types(arena: Arena) -> None:
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
     from crashpath.coverage.tinymodels import graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     v = arena.variation
     operator = arena.rng.choice(("Add", "Mul", "Sub", "Div", "MatMul"))
     other = arena.rng.choice((TensorProto.INT64, TensorProto.DOUBLE, TensorProto.FLOAT16))
-    nodes = [helper.make_node(operator, ["a", "b"], ["y"], name=f"/fuse/{operator}")]
+    nodes = [make_node(operator, ["a", "b"], ["y"], name=f"/fuse/{operator}")]
     sides = [tensor("a", v.width, v.width), tensor("b", v.width, v.width, dtype=other)]
     path = _saved(arena, graph_model(nodes, sides, [tensor("y", v.width, v.width)]))
     _serve_check(arena, path, full=True)
@@ -173,9 +174,8 @@ def _reference_operator(arena: Arena) -> None:
 
 
 def _conversion(arena: Arena) -> None:
-    from onnx import helper
-
     from crashpath.coverage.tinymodels import graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     v = arena.variation
     operator, target = arena.rng.choice(
@@ -185,7 +185,7 @@ def _conversion(arena: Arena) -> None:
         ["scale", "bias"] if operator == "GroupNormalization" else ["scale"] if operator == "LayerNormalization" else []
     )
     options = {"num_groups": 1} if operator == "GroupNormalization" else {}
-    nodes = [helper.make_node(operator, ["input", *extra], ["y"], name=f"/norm/{operator}", **options)]
+    nodes = [make_node(operator, ["input", *extra], ["y"], name=f"/norm/{operator}", **options)]
     inputs = [tensor("input", "n", v.width, 4), *(tensor(name, v.width) for name in extra)]
     path = _saved(arena, graph_model(nodes, inputs, [tensor("y", "n", v.width, 4)], opset=19))
     arena.serve(

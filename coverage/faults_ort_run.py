@@ -35,48 +35,49 @@ def _feed_dtype(arena: Arena) -> None:
 
 def _reshape(arena: Arena) -> None:
     import numpy as np
-    from onnx import helper, numpy_helper
+    from onnx import numpy_helper
 
     from crashpath.coverage.tinymodels import graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     v = arena.variation
     heads = arena.rng.choice((7, 11, 13))
     target = numpy_helper.from_array(np.array([0, -1, heads], dtype=np.int64), "target")
     name = f"/attention/self/Reshape_{v.batch}"
     nodes = [
-        helper.make_node("Relu", ["input"], ["h"], name="/attention/Relu"),
-        helper.make_node("Reshape", ["h", "target"], ["y"], name=name),
+        make_node("Relu", ["input"], ["h"], name="/attention/Relu"),
+        make_node("Reshape", ["h", "target"], ["y"], name=name),
     ]
     model = graph_model(nodes, [tensor("input", "n", "w")], [tensor("y", "n", "k", heads)], initializer=[target])
     _serve_run(arena, saved(arena, model), f'{{"input": np.zeros((batch, {heads} * 5 + 3), dtype=np.float32)}}')
 
 
 def _run_shapes(arena: Arena) -> None:
-    from onnx import helper
-
     from crashpath.coverage.tinymodels import graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     v = arena.variation
     operator, attributes = arena.rng.choice(
         (("MatMul", {}), ("Add", {}), ("Mul", {}), ("Concat", {"axis": 0}), ("Gemm", {}))
     )
-    nodes = [helper.make_node(operator, ["a", "b"], ["y"], name=f"/decoder/{operator}_{v.other}", **attributes)]
+    nodes = [make_node(operator, ["a", "b"], ["y"], name=f"/decoder/{operator}_{v.other}", **attributes)]
     model = graph_model(nodes, [tensor("a", "n", "w"), tensor("b", "m", "v")], [tensor("y", "p", "q")])
     feed = '{"a": np.zeros((batch + 1, width), np.float32), "b": np.zeros((other + batch + 2, other), np.float32)}'
     _serve_run(arena, saved(arena, model), feed)
 
 
 def _expand_memory(arena: Arena) -> None:
-    from onnx import TensorProto, helper
+    from onnx import TensorProto
 
     from crashpath.coverage.tinymodels import graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     v = arena.variation
     operator = arena.rng.choice(("Expand", "Tile", "ConstantOfShape"))
     names = ["shape"] if operator == "ConstantOfShape" else ["input", "shape"]
     nodes = [
-        helper.make_node(operator, names, ["wide"], name=f"/model/{operator}"),
-        helper.make_node("ReduceSum", ["wide"], ["y"], name="/model/ReduceSum", keepdims=0),
+        make_node(operator, names, ["wide"], name=f"/model/{operator}"),
+        make_node("ReduceSum", ["wide"], ["y"], name="/model/ReduceSum", keepdims=0),
     ]
     inputs = [tensor("input", 1, 1), tensor("shape", 2, dtype=TensorProto.INT64)][-len(names) :]
     path = saved(arena, graph_model(nodes, inputs, [tensor("y")]))
@@ -89,12 +90,13 @@ def _terminated(arena: Arena) -> None:
     from onnx import TensorProto, helper
 
     from crashpath.coverage.tinymodels import constant, graph_model, tensor
+    from crashpath.coverage.tinymodels import node as make_node
 
     body = helper.make_graph(
         [
-            helper.make_node("MatMul", ["state_in", "w"], ["mixed"], name="/decode/MatMul"),
-            helper.make_node("Tanh", ["mixed"], ["state_out"], name="/decode/Tanh"),
-            helper.make_node("Identity", ["going_in"], ["going_out"], name="/decode/Identity"),
+            make_node("MatMul", ["state_in", "w"], ["mixed"], name="/decode/MatMul"),
+            make_node("Tanh", ["mixed"], ["state_out"], name="/decode/Tanh"),
+            make_node("Identity", ["going_in"], ["going_out"], name="/decode/Identity"),
         ],
         "decode",
         [
@@ -104,7 +106,7 @@ def _terminated(arena: Arena) -> None:
         ],
         [tensor("going_out", dtype=TensorProto.BOOL), tensor("state_out", 64, 64)],
     )
-    loop = helper.make_node("Loop", ["", "going", "input"], ["y"], name="/decode/Loop", body=body)
+    loop = make_node("Loop", ["", "going", "input"], ["y"], name="/decode/Loop", body=body)
     weights = [constant("w", 64, 64), constant("going", dtype="bool")]
     path = saved(arena, graph_model([loop], [tensor("input", 64, 64)], [tensor("y", 64, 64)], initializer=weights))
     deadline = arena.rng.choice((0.5, 1.0, 1.5))

@@ -147,7 +147,14 @@ def _init_missing(arena: Arena) -> None:
 def _library_missing(arena: Arena) -> None:
     """An extension linked against a library that is gone when it is imported."""
     vendor = arena.rng.choice(
-        ("libopenblas.so.0", "libmkl_rt.so.2", "libGL.so.1", "libsndfile.so.1", "libprotobuf.so.32", "libgomp_ml.so.1")
+        (
+            "libopenblas.so.0.2",
+            "libmkl_rt.so.2",
+            "libicuuc.so.60",
+            "libsndfile.so.0",
+            "libprotobuf.so.17",
+            "libonnx_proto.so.1",
+        )
     )
     stub = arena.path(f"vendor/{vendor}")
     compile_shared("int vendor_init(void) { return 0; }\n", stub, f"-Wl,-soname,{vendor}")
@@ -180,8 +187,8 @@ def _numpy_abi(arena: Arena) -> None:
 
     version = arena.rng.choice(("0x1000009", "0x01000000", "0x3000000"))
     source = (
-        "#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION\n#include <Python.h>\n#include <numpy/arrayobject.h>\n"
-        f"#undef NPY_VERSION\n#define NPY_VERSION {version}\n"
+        "#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION\n#include <Python.h>\n#include <numpy/numpyconfig.h>\n"
+        f"#undef NPY_VERSION\n#define NPY_VERSION {version}\n#include <numpy/arrayobject.h>\n"
         'static struct PyModuleDef module = {PyModuleDef_HEAD_INIT, "_native", NULL, -1, NULL};\n'
         "PyMODINIT_FUNC PyInit__native(void) { import_array(); return PyModule_Create(&module); }\n"
     )

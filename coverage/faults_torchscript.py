@@ -18,7 +18,7 @@ def _archive(arena: Arena) -> Path:
     v = arena.variation
     path = arena.path("models/{model}/{stem}" + arena.rng.choice((".pt", ".ts", ".torchscript", ".ts.pt")))
     net = torch.nn.Sequential(torch.nn.Linear(v.width, v.other), torch.nn.ReLU(), torch.nn.Linear(v.other, 2))
-    torch.jit.script(net.eval()).save(str(path))
+    torch.jit.save(torch.jit.script(net.eval()), str(path))
     return path
 
 
@@ -78,42 +78,18 @@ def _load_on_cuda(arena: Arena) -> None:
     _serve_load(arena, _archive(arena), arena.rng.choice(("cuda", "cuda:0", "cuda:1")))
 
 
-def _interpreter_shapes(arena: Arena) -> None:
+def _serve_call(arena: Arena, width: int, dtype: str) -> None:
     path = _archive(arena)
-    v = arena.variation
-    arena.serve(
-        Code.of(
-            """
-            module = torch.jit.load(path)
-            with torch.no_grad():
-                return module(torch.zeros(batch, other))
-            """,
-            TORCH,
-            phase="infer",
-            path=path,
-            batch=v.batch,
-            other=v.width + arena.rng.choice((-1, 1, 2)),
-        )
-    )
+    body = f"module = torch.jit.load(path).eval()\nreturn module(torch.ones(batch, width, dtype=torch.{dtype}))"
+    arena.serve(Code.of(body, TORCH, phase="infer", path=path, batch=arena.variation.batch, width=width))
+
+
+def _interpreter_shapes(arena: Arena) -> None:
+    _serve_call(arena, arena.variation.width + arena.rng.choice((-1, 1, 2)), "float32")
 
 
 def _interpreter_dtype(arena: Arena) -> None:
-    path = _archive(arena)
-    v = arena.variation
-    dtype = arena.rng.choice(("float64", "float16", "int64"))
-    arena.serve(
-        Code.of(
-            f"""
-            module = torch.jit.load(path).eval()
-            return module(torch.ones(batch, width, dtype=torch.{dtype}))
-            """,
-            TORCH,
-            phase="infer",
-            path=path,
-            batch=v.batch,
-            width=v.width,
-        )
-    )
+    _serve_call(arena, arena.variation.width, arena.rng.choice(("float64", "float16", "int64")))
 
 
 def _interpreter_memory(arena: Arena) -> None:
@@ -148,19 +124,24 @@ def _interpreter_memory(arena: Arena) -> None:
 def _unsupported_source(arena: Arena) -> None:
     body = arena.rng.choice(
         (
-            "total = 0\n    for value in (v * 2 for v in x):\n        total += value\n    return total",
             "global CACHE\n    CACHE = x\n    return x",
-            "async def step():\n        return x\n    return x",
             "try:\n        return x.relu()\n    except ValueError:\n        return x",
-            "del x.grad\n    return x",
+            "with open(LABELS) as file:\n        return file.read()",
             "match x.dim():\n        case 2:\n            return x\n    return x",
+            "return (lambda y: y + 1)(x)",
+            "return {**{'x': x}}",
+            "return x if (n := x.dim()) else x * n",
+            "def inner(y):\n        return y\n    return inner(x)",
+            "return f'{x.shape!r}'",
+            "yield x",
+            "return x.numpy().tolist()",
         )
     )
     arena.serve(
         Code.of(
             "return torch.jit.script(postprocess)",
             TORCH,
-            definitions=f"def postprocess(x):\n    {body}\n",
+            definitions=f"LABELS = 'labels.txt'\n\n\ndef postprocess(x):\n    {body}\n",
         )
     )
 

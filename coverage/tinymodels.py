@@ -23,6 +23,11 @@ def graph_model(nodes: Sequence[Any], inputs: Sequence[Any], outputs: Sequence[A
     )
 
 
+def node(operator: str, inputs: Sequence[str], outputs: Sequence[str], name: str, **attributes: Any) -> Any:
+    """Make a node of the graph."""
+    return helper.make_node(operator, inputs, outputs, name=name, **attributes)
+
+
 def tensor(name: str, *shape: int | str, dtype: int = TensorProto.FLOAT) -> Any:
     """Declare an input or output; a text is a dimension that is free."""
     return helper.make_tensor_value_info(name, dtype, list(shape))
@@ -36,10 +41,10 @@ def constant(name: str, *shape: int, dtype: str = "float32") -> Any:
 def mlp(width: int, other: int, **options: Any) -> Any:
     """Make two dense layers with a ReLU between: ``input`` (batch, width) to ``logits`` (batch, 2)."""
     nodes = [
-        helper.make_node("MatMul", ["input", "w1"], ["h1"], name="/encoder/MatMul"),
-        helper.make_node("Add", ["h1", "b1"], ["h2"], name="/encoder/Add"),
-        helper.make_node("Relu", ["h2"], ["h3"], name="/encoder/act/Relu"),
-        helper.make_node("MatMul", ["h3", "w2"], ["logits"], name="/head/MatMul"),
+        node("MatMul", ["input", "w1"], ["h1"], "/encoder/MatMul"),
+        node("Add", ["h1", "b1"], ["h2"], "/encoder/Add"),
+        node("Relu", ["h2"], ["h3"], "/encoder/act/Relu"),
+        node("MatMul", ["h3", "w2"], ["logits"], "/head/MatMul"),
     ]
     weights = [constant("w1", width, other), constant("b1", other), constant("w2", other, 2)]
     return graph_model(
