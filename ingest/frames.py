@@ -199,8 +199,9 @@ _JVM = re.compile(
     re.X,
 )
 _MADE_CLASS = re.compile(
-    r"(\$\$(?:Lambda|EnhancerBy\w+|FastClassBy\w+|SpringCGLIB))(?:\$+[\w$]*)?(?:[/@.]?(?:0x)?[\da-f]+)*"
+    r"(\$\$(?:Lambda|EnhancerBy[A-Za-z]+|FastClassBy[A-Za-z]+|SpringCGLIB))[\w$]*(?:[/@](?:0x)?[\da-f]+)*"
 )
+_JAVA_LOADER = re.compile(r"^(?:[\w.@-]*/)+(?=[A-Za-z_$])")  # ``app//``, ``java.base@17/``
 _NUMBERED = re.compile(r"(Generated\w*Accessor|\$Proxy)\d+")
 _NODE_INTERNAL = re.compile(
     r"^(?:node:|internal/|(?:timers|events|module|vm|fs|net|_stream\w*|domain)\.js$)|/node_modules/"
@@ -210,15 +211,8 @@ _NODE_INTERNAL = re.compile(
 @lru_cache(maxsize=65536)
 def java_frame(qualified: str) -> Frame:
     """Name a JVM frame: ``java.base/java.lang.Thread.run`` gives ``run`` in ``java.lang.Thread``."""
-    name = (
-        qualified.rsplit("/", 1)[-1]
-        if re.match(r"[\w.$@-]*/", qualified) and "$$Lambda" not in qualified
-        else qualified
-    )
-    if "$$Lambda" in qualified:
-        name = re.sub(r"^(?:[\w.@-]*/)+(?=[\w.]+\$\$Lambda)", "", qualified)
-    name = _NUMBERED.sub(r"\1", _MADE_CLASS.sub(r"\1", name))
-    owner, _, method = name.rpartition(".")
+    owner, _, method = qualified.rpartition(".")
+    owner = _NUMBERED.sub(r"\1", _MADE_CLASS.sub(r"\1", _JAVA_LOADER.sub("", owner)))
     method = re.sub(r"^(lambda\$\w*?)\$\d+$", r"\1", method)
     return Frame(method, owner, _JVM.match(owner + ".") is None)
 

@@ -139,7 +139,7 @@ def _without_repeats(chain: list[Thrown]) -> tuple[Thrown, ...]:
         return tuple(chain)
     kept: dict[tuple[str, str], Thrown] = {}
     for thrown in chain:
-        key = (thrown.type, thrown.message)
+        key = (thrown.type, thrown.message.split("\n", 1)[0] or thrown.message)  # what follows may be other output
         earlier = kept.get(key)
         if earlier is None:
             kept[key] = thrown

@@ -15,6 +15,7 @@ WORDS = {
     "access violation": "SIGSEGV",
     "aborted": "SIGABRT",
     "abort trap": "SIGABRT",
+    "abort": "SIGABRT",
     "bus error": "SIGBUS",
     "illegal instruction": "SIGILL",
     "floating point exception": "SIGFPE",
@@ -37,6 +38,7 @@ _SHELL = re.compile(
     r"(?=[ \t]*(?:$|\(core dumped\)|  |\S+$))",
     re.M,
 )
+_ZSH = re.compile(r"^zsh: ([a-z /-]+?)(?: {2}| \(|$)", re.M)
 _SAID = re.compile(r"\bsignal: ([a-z /-]+)|terminated by signal:? ([A-Z][a-z /]+)", re.I)
 _NAMED = re.compile(
     r"\b(SIG(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM|SYS))\b|status=\d+/(SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP)\b"
@@ -49,7 +51,7 @@ _CODE = re.compile(
     r"(?!/(?:SEGV|ABRT|BUS|ILL|FPE|KILL|TRAP|TERM))"
 )
 _ENDING = re.compile(
-    r"exit|\breturn(?:ed|s)?\b|terminat|\bdied\b|\bfailed\b|\bfailure\b|\bended\b|crashed|stopped|\becho\b|status=$|\bfinished\b",
+    r"exit|\breturn(?:ed|s)?\b|terminat|\bdied\b|\bended\b|crashed|\becho\b|status=$|\bfinished\b",
     re.I,
 )
 _BEFORE = 60  # characters before a number in which the word that makes it an exit code stands
@@ -58,6 +60,7 @@ _BEFORE = 60  # characters before a number in which the word that makes it an ex
 #: RE2 patterns of which a text that says how a process ended has one.
 ENDS = (
     *_SHELL_WORDS,
+    "zsh: ",
     r"[Ss]ignal:? ",
     r"SIG[A-Z]{3}",
     r"status=\d",
@@ -104,6 +107,8 @@ def _signal(text: str) -> tuple[str | None, int]:
         or "loating" in text
     ):
         found += [(m.start(), WORDS[m.group(1).lower()]) for m in _SHELL.finditer(text)]
+    if "zsh: " in text:
+        found += [(m.start(), WORDS[m.group(1)]) for m in _ZSH.finditer(text) if m.group(1) in WORDS]
     if "ignal" in text:
         found += [(m.start(), name) for m in _SAID.finditer(text) if (name := _said(m.group(1) or m.group(2)))]
         found += [

@@ -30,7 +30,7 @@ def parse_gdb(text: str) -> Sequence[Piece]:
     """Read the first backtrace behind the signal, or the first of all."""
     if "#" not in text and "0x" not in text and "`" not in text:
         return ()
-    if "Sanitizer" in text or "runtime error:" in text:
+    if "Sanitizer" in text or "libFuzzer" in text or ": runtime error:" in text:
         return ()  # its stacks are a sanitizer's
     if (jvm := _JVM.search(text)) is not None:
         return (_jvm(text, jvm),)

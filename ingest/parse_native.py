@@ -41,7 +41,10 @@ def _check(_text: str, match: re.Match[str]) -> _Found:
     frames: tuple[Frame, ...] = ()
     if fields.get("file"):
         frames = (native_frame(fields.get("function") or "", fields["file"]),)
-    return fields.get("kind") or "Assertion", fields["what"].strip(), frames, match.end()
+    what = fields["what"].strip()
+    if what.startswith("`"):
+        what = what[1:-1]
+    return fields.get("kind") or "Assertion", what, frames, match.end()
 
 
 def _cuda(_text: str, match: re.Match[str]) -> _Found:
@@ -100,6 +103,11 @@ CRIES: tuple[Cry, ...] = (
         re.compile(rf"^[^\n]*?(?P<kind>GGML_ASSERT|TORCH_INTERNAL_ASSERT|ASSERT): {_FILE}:\d+: (?P<what>[^\n]+)", re.M),
         _check,
     ),
+    Cry(
+        "error while loading shared",
+        re.compile(r"^(?:\S+: )?error while loading (?P<kind>shared libraries): (?P<what>[^\n]+)", re.M),
+        _check,
+    ),
     Cry("GGML_ASSERT(", re.compile(rf"{_FILE}:\d+: (?P<kind>GGML_ASSERT)\((?P<what>[^\n]*)\) failed"), _check),
     Cry("ASSERTION FAILED", re.compile(r"^(?P<kind>ASSERTION FAILED): (?P<what>[^\n]+)", re.M), _check),
     Cry(
@@ -113,7 +121,7 @@ CRIES: tuple[Cry, ...] = (
     Cry(
         "CUDA error",
         re.compile(
-            r"^(?:\S+ )?CUDA error(?: \d+)?"
+            r"^[ \t]*CUDA error(?: \d+)?"
             r"(?: at [^\n]*?\((?P<name>cuda\w+|CUDA_\w+)\)(?: \"(?P<quoted>[^\"\n]*)\")?|: (?P<what>[^\n]+)| [^\n]*)",
             re.M,
         ),
@@ -122,7 +130,8 @@ CRIES: tuple[Cry, ...] = (
     Cry(
         "error in ",
         re.compile(
-            r"^# (?P<kind>Fatal error|Runtime error) in (?P<file>[^\n,]*), line \d+\n#[ \t]*\n?# ?(?P<what>[^\n]*)",
+            r"^# (?P<kind>Fatal error|Runtime error) in (?P<file>[^\n,]*)(?:, line \d+)?\n(?:#[ \t]*\n)?"
+            r"# ?(?P<what>[^\n]*)",
             re.M,
         ),
         _fatal,

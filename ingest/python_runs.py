@@ -21,6 +21,8 @@ _FRAME = re.compile(
 # A frame of a traced TorchScript graph; these are printed innermost first.
 _TRACED = re.compile(r"[ \t]*(?!at )([^\s():]+)\(\d+\): (\S+)[ \t]*\n")
 _HEADER_WORDS = re.compile(r"(?:Exception Group |Original )?Traceback(?: of TorchScript)?[^\n]*$")
+_HERE = "<--- HERE"  # TorchScript's mark in source that it prints as it stands in the file
+_SCRIPT_LINES = 60
 _SOURCE_LINES_LOST = 4  # lines that may stand between two frames whose source lost its indentation
 
 
@@ -72,7 +74,9 @@ def _frame_runs(text: str) -> list[Run]:
 def _source_between(text: str, end: int, start: int) -> bool:
     """Whether only source that lost its indentation stands between two frames."""
     gap = text[end:start]
-    return gap.count("\n") <= _SOURCE_LINES_LOST and LAST not in gap and bare_exception(gap, 0, len(gap)) is None
+    if gap.count("\n") > _SOURCE_LINES_LOST and _HERE not in gap:
+        return False
+    return LAST not in gap and bare_exception(gap, 0, len(gap)) is None
 
 
 def _with_headers(text: str, runs: list[Run]) -> list[Run]:
@@ -124,7 +128,8 @@ def _raised(text: str, run: Run, floor: int, limit: int) -> Line | None:
         position += 1
     if position < limit:
         apart = bool(run.frames) and text[run.end - 2 : run.end] == "\n\n" and not _double_spaced(text, run)
-        soon = _lines_down(text, position, 1 if apart else _SOURCE_LINES_LOST, limit)
+        lines = _SCRIPT_LINES if run.torchscript else 1 if apart else _SOURCE_LINES_LOST
+        soon = _lines_down(text, position, lines, limit)
         near = bare_exception(text, position, soon, limit)
         if near is not None and (near.start <= position or run.frames):
             return near
