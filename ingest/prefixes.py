@@ -29,7 +29,11 @@ _LOGCAT = rf"(?P<stamp>(?:\d{{4}}-)?{_MONTH_DAY})"
 _GLOG = r"(?P<level>[IWEFD])"
 _PLACE = r"[\w./<>-]+(?:\.\w+)?:\d+"
 _SOURCE = r"[\w/.+-]+\.(?:cc|cpp|cxx|cu|cuh|c|h|hpp|mm|py|go|rs|java|scala|ts|js)"
-_PAD = r"(?: {5}(?! )| {4}(?! )| {2,3}(?! )| |$)"
+# Loggers pad the level to 5, 8 or 10 columns; any other number of blanks is one, and the indentation of a trace.
+_PAD = (
+    r"(?:(?<=INFO) {5}(?! )|(?<=INFO:) {5}(?! )|(?<=INFO) {2}(?! )|(?<=WARN) {2}(?! )|(?<=WARNING) {2}(?! )"
+    r"|(?<=WARNING:) {2}(?! )|(?<!INFO)(?<!INFO:) {4}(?! )| |$)"
+)
 _KEPT_TAGS = r"(?!lowmemorykiller|lmkd|ActivityManager|am_|killinfo|kernel|Zygote)"
 
 
@@ -86,7 +90,7 @@ LINE_RULES: tuple[Rule, ...] = (
         "-",
     ),
     _rule("mpirun", "[", r"\[(?P<writer>\d+,\d+)\]<std(?:out|err)>: ?", ">:"),
-    _rule("rank", "[", r"\[(?P<writer>(?:rank|default|worker-?|local_rank:? ?)\d+)\]:? ?(?=\S|$|  )"),
+    _rule("rank", "[", r"\[(?P<writer>(?:rank|default|worker-?|local_rank:? ?)\d+)\]:? ?"),
     _rule("syslog5424", "<", r"<\d+>1 (?P<stamp>\S+) (?P<host>\S+) (?P<writer>\S+ \S+) \S+ (?:-|\[.*?\]) ?"),
     _rule("syslog-pri", "<", r"<\d{1,3}>(?=[A-Z\d])"),
     _rule(
@@ -98,7 +102,7 @@ LINE_RULES: tuple[Rule, ...] = (
     _rule(
         "nccl",
         _LETTER + _DIGIT,
-        r"(?P<writer>[\w.-]+:\d+):\d+ \[\d+\] (?:[\w./]+:\d+ )?(?=NCCL (?P<level>INFO|WARN|TRACE|ERROR))",
+        r"[\w.-]+:\d+:\d+ \[\d+\] (?:[\w./]+:\d+ )?(?=NCCL (?P<level>INFO|WARN|TRACE|ERROR))",
         "NCCL ",
     ),
     # -- systems
@@ -158,7 +162,7 @@ LINE_RULES: tuple[Rule, ...] = (
     # -- general shapes
     _rule("iso", _DIGIT, rf"(?P<stamp>{_ISO})(?: [-|] |\t|: | |$|(?=\[))", ":", more=True),
     _rule("month-day", _DIGIT, rf"(?P<stamp>{_MONTH_DAY})(?: [-|] |\t|: | |$)", ":", more=True),
-    _rule("spark", _DIGIT, rf"(?P<stamp>\d\d/\d\d/\d\d {_TIME}) (?={_LEVEL} )", ":", more=True),
+    _rule("spark", _DIGIT, rf"(?P<stamp>\d\d/\d\d/\d\d {_TIME}) {_LEVEL} (?:(?!\w*(?:Error|Exception):)\w+: )?", ":"),
     _rule("clock", _DIGIT, rf"{_TIME}(?: [-|] | )(?=\[|{_LEVEL}\b)", ":", more=True),
     _rule(
         "bracket-stamp",
@@ -168,7 +172,7 @@ LINE_RULES: tuple[Rule, ...] = (
         more=True,
     ),
     _rule("bracket-clock", "[", rf"\[{_TIME}\] ?", ":", more=True),
-    _rule("level-name", _LEVEL_FIRST, rf"{_LEVEL}:(?!\d)[\w.-]+:(?=\S)", ":"),
+    _rule("level-name", _LEVEL_FIRST, rf"{_LEVEL}:(?!\d)[\w.-]+:", ":"),
     _rule("level-colon", _LEVEL_FIRST, rf"{_LEVEL}:{_PAD}", ":"),
     _rule("level-dash", _LEVEL_FIRST, rf"{_LEVEL} *(?: - | \| )", " ", more=True),
     _rule(

@@ -177,13 +177,42 @@ def _unpacked(raw: BinaryIO, packing: str) -> BinaryIO:
     if packing == "gzip":
         return cast("BinaryIO", gzip.GzipFile(fileobj=raw))
     if packing == "zstd":
-        reader = zstandard.ZstdDecompressor().stream_reader(raw, read_across_frames=True)
-        return cast("BinaryIO", reader)
+        return cast("BinaryIO", _ZstdFrames(raw))
     if packing == "xz":
         return cast("BinaryIO", lzma.LZMAFile(raw))
     if packing == "zip":
         return cast("BinaryIO", _ZipMembers(raw))
     return raw
+
+
+class _ZstdFrames:
+    """The frames of a zstd file one after the other. Unlike the library's reader it tells where a frame ends early."""
+
+    _FEED = 512  # a block of 4 bytes can unpack to 128 KiB: small bites keep memory bounded
+
+    def __init__(self, raw: BinaryIO) -> None:
+        self._raw = raw
+        self._packed = b""
+        self._frame = zstandard.ZstdDecompressor().decompressobj()
+        self._begun = False
+        self._ready = b""
+
+    def read(self, size: int) -> bytes:
+        while not self._ready:
+            bite = self._packed or self._raw.read(self._FEED)
+            self._packed = b""
+            if not bite:
+                if self._begun:
+                    raise EOFError("it ends early")
+                return b""
+            self._begun = True
+            self._ready = self._frame.decompress(bite)
+            if self._frame.eof:
+                self._packed = self._frame.unused_data
+                self._frame = zstandard.ZstdDecompressor().decompressobj()
+                self._begun = False
+        chunk, self._ready = self._ready[:size], self._ready[size:]
+        return chunk
 
 
 class _ZipMembers:
