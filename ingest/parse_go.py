@@ -11,7 +11,7 @@ from crashpath.ingest.piece import Format, Piece, line_at
 _HEAD = re.compile(r"^(panic|fatal error): ([^\n]*)", re.M)
 _GOROUTINE = re.compile(r"^goroutine \d+ (?:gp=\S+ )?(?:m=\S+ )?(?:mp=\S+ )?\[[^\]\n]*\]:\n", re.M)
 _FRAME = re.compile(
-    r"(?:created by )?([\w./*()\-%~$]+?)(?:\(.*\)|\(\.\.\.\)| in goroutine \d+)?\n[ \t]+([^\s:]+):\d+[^\n]*(?:\n|$)"
+    r"(?:created by )?([\w./*()\-%~$]+?)(?:\([^()\n]*\)| in goroutine \d+)?\n[ \t]+([^\s:]+):\d+[^\n]*(?:\n|$)"
 )
 _RUNTIME = re.compile(r"^(?:runtime|testing|reflect|sync|net/http|internal/)\b|^panic$")
 _SIGNAL = re.compile(r"^\[signal (SIG[A-Z]+)", re.M)

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Sequence
+from itertools import islice
 from typing import NamedTuple
 
 from crashpath.ingest.frames import native_frame
 from crashpath.ingest.model import Frame, Thrown
-from crashpath.ingest.piece import Format, Piece, line_at
+from crashpath.ingest.piece import MAX_PIECES, Format, Piece, line_at
 from crashpath.ingest.thrown import message_end
 
 _Found = tuple[str, str, tuple[Frame, ...], int]  # type, message, frames, end
@@ -56,7 +57,7 @@ def _fatal(text: str, match: re.Match[str]) -> _Found:
     return match.group("kind"), match.group("what").strip(), (native_frame("", match.group("file")),), match.end()
 
 
-_FILE = r"(?P<file>(?:[A-Za-z]:)?[^\s:*\"'`]+\.(?:cc|cpp|cxx|c|cu|cuh|h|hpp|mm|m|rs))"
+_FILE = r"(?P<file>(?:[A-Za-z]:)?[^\s:*\"'`]{1,300}\.(?:cc|cpp|cxx|c|cu|cuh|h|hpp|mm|m|rs))"
 
 #: In order; a stretch that one has read is not read again.
 CRIES: tuple[Cry, ...] = (
@@ -93,8 +94,8 @@ CRIES: tuple[Cry, ...] = (
     Cry(
         "Assertion",
         re.compile(
-            rf"(?:{_FILE}:\d+:[ ](?P<function>[^\n`'\[]*?)(?::[ ]block:[^\n`]*)?:?[ ])?"
-            r"Assertion (?P<what>`[^\n]*?['`]|[\"(][^\n]*?[\")]|\([^\n]*\)) ?failed"
+            rf"(?:{_FILE}:\d+:[ ](?P<function>[^\n`'\[]{{0,400}}?)(?::[ ]block:[^\n`]{{0,200}})?:?[ ])?"
+            r"Assertion (?P<what>`[^\n]{1,999}?['`]|[\"(][^\n]{1,999}?[\")]) ?failed"
         ),
         _check,
     ),
@@ -145,7 +146,7 @@ def parse_native(text: str) -> Sequence[Piece]:
     for cry in CRIES:
         if cry.needle not in text:
             continue
-        for match in cry.pattern.finditer(text):
+        for match in islice(cry.pattern.finditer(text), MAX_PIECES):
             if any(piece.start <= match.start() < piece.end for piece in pieces):
                 continue
             kind, message, frames, end = cry.read(text, match)

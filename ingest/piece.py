@@ -46,6 +46,10 @@ class Parser(NamedTuple):
     cues: tuple[str, ...]
 
 
+#: How many exceptions one parser reads of one record; more of them are a retry storm's repeats.
+MAX_PIECES = 64
+
+
 def line_at(text: str, position: int) -> int:
     """Return the line, from 0, on which a character offset stands."""
     return text.count("\n", 0, position)

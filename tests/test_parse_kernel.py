@@ -21,7 +21,7 @@ from crashpath.ingest.parse import parse
             "Memory cgroup out of memory: Killed process 9 (triton) total-vm:1kB",
         ),
         (
-            "Out of memory: Kill process 12 (java) score 901 or sacrifice child\nKilled process 12 (java) total-vm:1kB\n",
+            "Out of memory: Kill process 12 (java) score 901 or sacrifice child\nKilled process 12 (java)\n",
             "Out of memory: Kill process 12 (java) score 901 or sacrifice child",
         ),
         (

@@ -30,7 +30,7 @@ def test_one_status_has_one_type_in_every_language() -> None:
         f"onnxruntime.capi.onnxruntime_pybind11_state.NotImplemented: {STATUS}\n",
         f"NotImplemented: {STATUS}\n",
         f"predict failed: {STATUS}\n",
-        "Unhandled exception. Microsoft.ML.OnnxRuntime.OnnxRuntimeException: [ErrorCode:NotImplemented] Could not find\n"
+        "Unhandled exception. Microsoft.ML.OnnxRuntime.OnnxRuntimeException: [ErrorCode:NotImplemented] Could not\n"
         "   at Microsoft.ML.OnnxRuntime.InferenceSession.Init(String path)\n",
         "onnx runtime error 9: Could not find an implementation\n",
     ]
