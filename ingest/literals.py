@@ -1,8 +1,8 @@
 """Prefilter for many patterns: the literals that a line must hold for a pattern to match at all.
 
-``required_literals`` finds, for one pattern, words of which every match holds at least one. ``Sieve`` looks for
-those of all patterns in one pass and tries only the patterns whose words are there, so that a line without any
-costs about as much whatever the number of patterns. Reads the part of the RE2 syntax that the rules use.
+``required_literals`` finds, for each alternative of a pattern, up to two sets of words of which every match holds
+at least one each. ``Sieve`` looks for the words of all patterns in one pass and tries only patterns that can match,
+so that a line without any costs about as much whatever their number. Reads the part of the RE2 syntax in use.
 """
 
 from __future__ import annotations
@@ -12,6 +12,21 @@ from typing import Any, NamedTuple
 
 import re2
 
+_SETS = 2  # sets of words looked for in each alternative: with two, common words seldom meet by chance
+_SHORTEST = 4  # a second set is worth its lookups only if its words are longer than a syllable
+_RARE = 8  # words of this length seldom stand in a line by chance, so that one set of them is enough
+# Words that stand in so many healthy lines that they are worth no more than a syllable.
+# fmt: off
+_COMMON = frozenset(
+    (
+        "app", "backend", "block", "cache", "client", "connect", "current", "data", "error", "fail", "failed",
+        "failure", "file", "found", "http", "init", "initialize", "input", "invalid", "kernel", "load", "lock",
+        "manager", "memory", "name", "node", "output", "package", "process", "read", "request", "result", "server",
+        "service", "session", "size", "start", "state", "status", "system", "task", "time", "timeout", "user",
+        "valid", "version", "waiting", "warning:", "worker",
+    )
+)
+# fmt: on
 _SIEVE_BYTES = 64 << 20  # upper bound of the automaton's cache; about a twentieth of it is used
 
 _CLASSES = frozenset("dDwWsSbBAz")
@@ -35,43 +50,53 @@ class _Item(NamedTuple):
 _ANYTHING = _Item("", None)
 
 
-def required_literals(pattern: str) -> frozenset[str]:
-    """Return lower-case literals of which every match holds at least one; empty if there are none."""
-    words, end = _alternatives(pattern, 0)
-    if end != len(pattern):
-        raise ValueError(f"unbalanced parenthesis at {end} in {pattern!r}")
-    return words or frozenset()
+def required_literals(pattern: str) -> tuple[tuple[frozenset[str], ...], ...]:
+    """Return, for each alternative, the sets of lower-case words of which a match holds one each (none: ``()``)."""
+    branches: list[tuple[frozenset[str], ...]] = []
+    at = 0
+    while True:
+        found, at = _sequence(pattern, at)
+        rarest = sorted(dict.fromkeys(found), key=_rarity, reverse=True)
+        enough = 1 if rarest and _rarity(rarest[0]) >= _RARE else _SETS
+        branches.append(tuple(words for n, words in enumerate(rarest[:enough]) if not n or _rarity(words) >= _SHORTEST))
+        if at >= len(pattern):
+            return tuple(branches)
+        if pattern[at] == ")":
+            raise ValueError(f"unbalanced parenthesis at {at}")
+        at += 1
 
 
 def _alternatives(pattern: str, at: int) -> tuple[frozenset[str] | None, int]:
-    found: list[frozenset[str] | None] = []
+    """Read what stands in a group; return the words of which it holds one, ``None`` if it may hold none."""
+    words: frozenset[str] | None = frozenset()
     while True:
-        words, at = _sequence(pattern, at)
-        found.append(words)
-        if at >= len(pattern) or pattern[at] == ")":
-            break
+        found, at = _sequence(pattern, at)
+        best = max(found, key=_rarity, default=None)
+        words = None if words is None or best is None else words | best
+        if pattern[at] == ")":
+            return words, at
         at += 1
-    if any(words is None for words in found):
-        return None, at
-    return frozenset().union(*(words for words in found if words is not None)), at
 
 
-def _sequence(pattern: str, at: int) -> tuple[frozenset[str] | None, int]:
-    best: frozenset[str] | None = None
+def _sequence(pattern: str, at: int) -> tuple[list[frozenset[str]], int]:
+    """Read up to the end of an alternative; return the sets of words that each match holds one of."""
+    found: list[frozenset[str]] = []
     run = ""
     while at < len(pattern) and pattern[at] not in "|)":
         item, at = _item(pattern, at)
         least, at = _repeats(pattern, at)
-        if least is None and item.char:
+        if item.char and least != 0:
             run += item.char
-            continue
-        if least and item.char:
-            run += item.char
-        best = _better(best, frozenset({run}) if run else None)
+            if least is None:
+                continue
+        if run:
+            found.append(frozenset({run}))
         run = ""
-        if least is None or least > 0:
-            best = _better(best, item.words)
-    return _better(best, frozenset({run}) if run else None), at
+        if item.words and least != 0:
+            found.append(item.words)
+    if run:
+        found.append(frozenset({run}))
+    return found, at
 
 
 def _item(pattern: str, at: int) -> tuple[_Item, int]:
@@ -117,15 +142,8 @@ def _repeats(pattern: str, at: int) -> tuple[int | None, int]:
     return least, at + (at < len(pattern) and pattern[at] == "?")
 
 
-def _better(one: frozenset[str] | None, other: frozenset[str] | None) -> frozenset[str] | None:
-    """Return the set whose shortest literal is longer: the one that is met less often."""
-    if one is None or other is None:
-        return one or other
-    return one if _shortest(one) >= _shortest(other) else other
-
-
-def _shortest(words: Iterable[str]) -> int:
-    return min(map(len, words))
+def _rarity(words: Iterable[str]) -> int:
+    return min(2 if word.strip() in _COMMON else len(word) for word in words)
 
 
 class Sieve:
@@ -135,27 +153,42 @@ class Sieve:
 
     def __init__(self, patterns: Sequence[str]) -> None:
         """Raise ``PatternError`` for the first pattern that RE2 cannot read."""
-        users: dict[str, list[int]] = {}
+        users: dict[str, list[tuple[int, int, int]]] = {}
         read = []
+        branch = 0
         for i, pattern in enumerate(patterns):
             try:
                 read.append(_automaton((pattern,)))
-                words = required_literals(pattern)
-            except (re2.error, ValueError) as problem:
+                branches = required_literals(pattern)
+            except (re2.error, ValueError, IndexError) as problem:
                 raise PatternError(i, f"its pattern cannot be read: {problem}") from problem
-            for word in words or {""}:
-                users.setdefault(word, []).append(i)
+            for needs in branches:
+                branch += 1
+                for n, words in enumerate(needs or (frozenset({""}),)):
+                    for word in words:
+                        users.setdefault(word, []).append((i, branch, 0 if len(needs) < _SETS else n + 1))
         self._patterns = tuple(read)
-        self._users = tuple(tuple(indexes) for indexes in users.values())
+        self._users = tuple(tuple(uses) for uses in users.values())
         self._words = _automaton(tuple(users), literal=True)
 
     def match(self, line: str) -> list[int]:
         """Return the indexes of the patterns that match, in order."""
         data = line.encode("utf-8", "replace")
         words = self._words.Match(data) if self._users else None
-        if not words:
-            return []
-        tried = {i for word in words for i in self._users[word]}
+        return self._try(data, words) if words else []
+
+    def _try(self, data: bytes, words: list[int]) -> list[int]:
+        """Try the patterns of which some alternative has all its sets of words met."""
+        tried: set[int] = set()
+        met: dict[int, int] = {}
+        for word in words:
+            for pattern, branch, part in self._users[word]:
+                if pattern in tried:
+                    continue
+                if part == 0 or met.get(branch, part) != part:
+                    tried.add(pattern)
+                else:
+                    met[branch] = part
         return sorted(i for i in tried if self._patterns[i].Match(data))
 
 

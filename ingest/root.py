@@ -18,6 +18,7 @@ from crashpath.ingest.rules import Rule, Rules
 from crashpath.ingest.wording import echoes, head, meaningful
 
 FIRST_CAUSE_RANK = 1.5  # an exception that no rule knows says more than "something failed", less than a symptom
+WEAK_RANK = 1.0  # below it stand guesses from healthy lines, which any line at a level of failure outweighs
 _BENIGN = {"WARN": 1.0, "WARNING": 1.0, "INFO": 3.0, "NOTICE": 3.0, "DEBUG": 3.0, "TRACE": 3.0, "VERBOSE": 3.0}
 _LEVELS = ("EMERG", "FATAL", "PANIC", "CRITICAL", "ALERT", "SEVERE", "ERROR", "WARN", "WARNING")
 _SEVERE = frozenset(_LEVELS[:7])
@@ -60,8 +61,14 @@ def find_root(text: str, parsed: Parsed, rules: Rules, marks: Sequence[Mark] = (
     found = [*_from_chain(parsed.chain, rules), *_from_lines(seen, spans, parsed.chain, marks)]
     if found:
         best = min(found, key=lambda c: (-c.rank, c.confirms, c.order))
-        return _rooted(best, lines, seen, parsed)
+        if best.rank >= WEAK_RANK or not _severe_words(seen, marks):
+            return _rooted(best, lines, seen, parsed)
     return _fallback(lines, seen, parsed, marks)
+
+
+def _severe_words(seen: list[_Line], marks: Sequence[Mark]) -> bool:
+    """Whether a line at a level of failure says something of its own."""
+    return any(mark.level in _SEVERE and line.role is not Role.CASCADE for mark, line in zip(marks, seen, strict=False))
 
 
 def _read(rules: Rules, line: str) -> _Line:

@@ -1,0 +1,183 @@
+"""The root line: what states the cause wins, whatever stands around it, and every line gets its role."""
+
+import pytest
+
+from crashpath.ingest.model import Frame, Mark, Parsed, Role, Thrown
+from crashpath.ingest.root import find_root
+from crashpath.ingest.rules import Rule, Rules, load_rules
+
+RULES = load_rules()
+PLAIN = Parsed("plain")
+
+
+def thrown(kind: str, message: str, line: int, *frames: Frame) -> Thrown:
+    return Thrown(kind, message, line, frames)
+
+
+def test_first_cause_wins_among_equals_in_either_order_of_print() -> None:
+    """Rule: of two known causes the chain's first is the root, whether the format prints it first or last."""
+    cause, effect = "Permission denied: '/srv/cache'", "Can't load tokenizer for 'm1'"
+    python = f"PermissionError: {cause}\n\nThe above exception was the direct cause\n\nOSError: {effect}"
+    root = find_root(
+        python,
+        Parsed("python_traceback", (thrown("PermissionError", cause, 0), thrown("OSError", effect, 4))),
+        RULES,
+    )
+    assert (root.line, root.type, root.failure_class) == (0, "PermissionError", "permission_disk")
+    java = f"OSError: {effect}\n\tat a.B.c(B.java:1)\nCaused by: PermissionError: {cause}"
+    root = find_root(java, Parsed("java", (thrown("PermissionError", cause, 2), thrown("OSError", effect, 0))), RULES)
+    assert (root.line, root.failure_class) == (2, "permission_disk")
+
+
+@pytest.mark.parametrize("swap", [False, True])
+def test_specific_cause_beats_generic_exception_whichever_comes_first(swap: bool) -> None:
+    """Rule: a line that states a cause beats an exception that no rule knows, before it or after it."""
+    lines = ["ValueError: bad answer from step 3", "RuntimeError: CUDA out of memory. Tried to allocate 20.00 MiB"]
+    if swap:
+        lines.reverse()
+    at = lines.index("ValueError: bad answer from step 3")
+    parsed = Parsed("python_traceback", (thrown("ValueError", "bad answer from step 3", at),))
+    assert find_root("\n".join(lines), parsed, RULES).failure_class == "oom_device"
+
+
+def test_cascade_never_replaces_an_earlier_root() -> None:
+    """Rule: wrappers and aftermath keep the role of a cascade, whatever they shout."""
+    text = "\n".join(
+        [
+            "NCCL WARN Error while creating shared memory segment /dev/shm/nccl-a (size 3303), No space left on device",
+            "node-0:11:44 [0] NCCL INFO proxy.cc:1336 -> 2",
+            "torch.distributed.DistBackendError: NCCL error in: a.cpp:77, unhandled system error",
+            "RuntimeError: Engine core initialization failed. See root cause above.",
+        ]
+    )
+    marks = (Mark("WARN"), Mark("INFO"), Mark("ERROR"), Mark("ERROR"))
+    root = find_root(text, PLAIN, RULES, marks)
+    assert (root.line, root.failure_class) == (0, "permission_disk")
+    assert root.roles == (Role.ROOT, Role.CASCADE, Role.CASCADE, Role.CASCADE)
+
+
+def test_wrappers_alone_name_no_class() -> None:
+    """Rule: where only wrappers stand, the root is one of them and the class is unknown, not guessed."""
+    text = "RuntimeError: Engine core initialization failed. See root cause above."
+    parsed = Parsed("python_traceback", (thrown("RuntimeError", text.partition(": ")[2], 0),))
+    root = find_root(text, parsed, RULES)
+    assert (root.line, root.rule, root.failure_class) == (0, "chain-first-cause", None)
+
+
+def test_kernel_line_confirms_a_stated_cause_and_is_the_root_of_a_bare_kill() -> None:
+    """Rule: the kernel's line is a second witness beside a stated cause, and the root over a bare kill or a 137."""
+    kernel = "Memory cgroup out of memory: Killed process 77 (server) total-vm:9kB, anon-rss:8kB"
+    root = find_root(f"numpy.core._exceptions._ArrayMemoryError: Unable to allocate 3.00 GiB\n{kernel}", PLAIN, RULES)
+    assert root.line == 0
+    assert root.roles[1] is Role.CONFIRMATION
+    root = find_root(f"Killed\n{kernel}\nExit Code: 137", PLAIN, RULES)
+    assert (root.line, root.rule, root.failure_class) == (1, "kernel-oom-killed", "oom_host")
+
+
+def test_exit_137_alone_proves_nothing() -> None:
+    """Rule: exit code 137 without a reason is not out of memory."""
+    assert find_root("container exited with code 137", PLAIN, RULES).failure_class is None
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("WORKER TIMEOUT (pid:77)\nWorker (pid:77) was sent SIGKILL! Perhaps out of memory?", "hang"),
+        ("svc: State 'stop-sigterm' timed out. Killing.\nsvc: Main process exited, code=killed, status=9/KILL", "hang"),
+        (
+            "svc: start operation timed out. Terminating.\nMain process exited, code=killed, status=9/KILL",
+            "load_timeout",
+        ),
+        ("Worker (pid:77) was sent SIGKILL! Perhaps out of memory?", "oom_host"),
+        ("Killed", "oom_host"),
+    ],
+)
+def test_signal_nine_of_a_supervisor_is_not_out_of_memory(text: str, expected: str) -> None:
+    """Rule: signal 9 is out of memory only where no supervisor says that its own clock ran out."""
+    assert find_root(text, PLAIN, RULES).failure_class == expected
+
+
+def test_benign_look_alikes_do_not_win() -> None:
+    """Rule: advice, arguments, echoed source and healthy levels are no causes."""
+    text = "\n".join(
+        [
+            "There was a problem when trying to write in your cache folder (/srv/.cache).",
+            "A larger batch may cause out of memory.",
+            "Traceback (most recent call last):",
+            '  File "/app/serve.py", line 3, in go',
+            '    fail("CUDA error: out of memory")',
+            "ValueError: mode must be one of a, b",
+        ]
+    )
+    parsed = Parsed("python_traceback", (thrown("ValueError", "mode must be one of a, b", 5),))
+    root = find_root(text, parsed, RULES)
+    assert (root.line, root.rule, root.failure_class) == (5, "chain-first-cause", None)
+
+
+def test_information_loses_to_an_error() -> None:
+    """Rule: a line at a healthy level is a cause only where no line at a level of failure says anything."""
+    text = "cache miss: No such file or directory\nmodel answered nonsense"
+    assert find_root(text, PLAIN, RULES, (Mark("INFO"), Mark("ERROR"))).rule == "highest-level-line"
+    assert find_root(text, PLAIN, RULES, (Mark("INFO"), Mark("INFO"))).rule == "model-file-missing"
+
+
+def test_advice_in_a_message_does_not_silence_it() -> None:
+    """Rule: an exception whose message goes on with advice still tells its cause."""
+    message = "CUDA error: an illegal memory access was encountered\nThis may lead to out of memory. Compile with `X`."
+    root = find_root(
+        f"RuntimeError: {message}", Parsed("python_traceback", (thrown("RuntimeError", message, 0),)), RULES
+    )
+    assert root.failure_class == "device_fault"
+
+
+def test_without_rules_the_shape_of_the_record_decides() -> None:
+    """Rule: with no rule the order is first cause, highest level, death, first words, and each says so."""
+    nothing = Rules(())
+    chain = Parsed("python_traceback", (thrown("KeyError", "'a'", 1),))
+    assert find_root("x\nKeyError: 'a'", chain, nothing).rule == "chain-first-cause"
+    assert find_root("a\nb\nc", PLAIN, nothing, (Mark("ERROR"), Mark("INFO"), Mark("WARN"))).line == 0
+    died = find_root("a\nreceived SIGSEGV\n", Parsed("plain", signal="SIGSEGV"), nothing)
+    assert (died.rule, died.line, died.failure_class) == ("signal-or-exit-line", 1, "native_crash")
+    first = find_root("\n\nsomething stopped", PLAIN, nothing)
+    assert (first.rule, first.line, first.message) == ("first-line", 2, "something stopped")
+    assert find_root("", PLAIN, nothing).roles == (Role.ROOT,)
+
+
+def test_roles_have_one_entry_a_line_and_one_root() -> None:
+    """Rule: one role a line, exactly one root; the same words again confirm it."""
+    text = "CUDA error: out of memory\nsome words\nCUDA error: out of memory\nKilled"
+    roles = find_root(text, PLAIN, RULES).roles
+    assert roles == (Role.ROOT, Role.CONTEXT, Role.CONFIRMATION, Role.CASCADE)
+
+
+def test_message_is_freed_of_the_runtimes_wrapping() -> None:
+    """Rule: the root's message is what is meant, without log brackets and error grammar."""
+    said = "Could not find an implementation for Foo(3) node with name 'n'"
+    line = f"[E:onnxruntime:, inference_session.cc:2044 operator()] Exception during initialization: {said}"
+    root = find_root(line, PLAIN, RULES)
+    assert root.message == said
+    assert root.failure_class == "unsupported_op"
+
+
+@pytest.mark.parametrize(
+    ("frames", "expected"),
+    [
+        ((Frame("main", "app", True), Frame("from_pretrained", "transformers.modeling", False)), "load"),
+        ((Frame("InferenceSession.__init__", "onnxruntime.capi.x", False),), "load"),
+        ((Frame("load_model", "app", True), Frame("profile_run", "vllm.worker", False)), "warmup"),
+        ((Frame("predict", "app", True), Frame("InferenceSession.run", "onnxruntime.capi.x", False)), "infer"),
+        ((Frame("load_model", "app", True), Frame("hf_hub_download", "huggingface_hub", False)), "prepare"),
+        ((Frame("main", "app", True),), None),
+    ],
+)
+def test_phase_comes_from_the_stack(frames: tuple[Frame, ...], expected: str | None) -> None:
+    """Rule: the functions on the stack tell the phase; a fetch or a warm-up inside a load is named as such."""
+    parsed = Parsed("python_traceback", (thrown("KeyError", "'a'", 0, *frames),))
+    assert find_root("KeyError: 'a'", parsed, Rules(())).phase == expected
+
+
+def test_held_out_rules_change_the_answer() -> None:
+    """Rule: the class is the rule's; with the rule switched off the line is not known any more."""
+    rule = Rule("only-one", Role.ROOT, 4, "alpha beta", "hang", None, ("lib",), (), ("alpha beta",), ("x",))
+    assert find_root("alpha beta", PLAIN, Rules((rule,))).failure_class == "hang"
+    assert find_root("alpha beta", PLAIN, Rules((rule,)).without_libraries({"lib"})).failure_class is None
