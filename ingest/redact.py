@@ -1,7 +1,7 @@
 """Secrets and personal data → placeholders, before anything is stored or embedded.
 
-The kinds are data (``redactions.toml``), each with examples that the tests read. Every kind has cheap *hints*: where
-none of them is in the text its pattern is not run, so clean text costs some substring searches a record. A pattern
+The kinds are data (``redactions.toml``), each with examples that the tests read. Every kind has *hints*: where none
+of them is in the text its pattern is not run; one automaton finds the hints of all kinds in a single pass. A pattern
 replaces its group ``v``, or all that it matches. Checks that a pattern cannot make (check digits, ranges,
 well-known hosts) are named in the data and written here. What is redacted once stays as it is: ``redact`` is
 idempotent, and its placeholders are those of the masks.
@@ -11,11 +11,13 @@ from __future__ import annotations
 
 import re
 import tomllib
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from hashlib import blake2b
 from importlib.resources import files
 from ipaddress import AddressValueError, IPv4Address, IPv6Address
+
+import re2
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,6 +28,7 @@ class Redaction:
     placeholder: str
     pattern: re.Pattern[str]
     hints: tuple[str, ...] = ()
+    cue: str | None = None
     check: str | None = None
     yes: tuple[tuple[str, str], ...] = ()
     no: tuple[str, ...] = ()
@@ -148,6 +151,7 @@ def load_redactions() -> tuple[Redaction, ...]:
             placeholder=entry["placeholder"],
             pattern=re.compile(entry["pattern"], re.ASCII),
             hints=tuple(entry.get("hints", ())),
+            cue=entry.get("cue"),
             check=entry.get("check"),
             yes=tuple((before, after) for before, after in entry.get("yes", ())),
             no=tuple(entry.get("no", ())),
@@ -166,26 +170,42 @@ class _Counted:
         self._group: str | int = "v" if "v" in redaction.pattern.groupindex else 0
 
     def __call__(self, match: re.Match[str]) -> str:
-        value, whole = match.group(self._group), match.group()
-        if value is None or "<" in value or (self._check is not None and not self._check(value)):
+        whole = match.group()
+        group = self._group if match.group(self._group) is not None else 0
+        value = match.group(group)
+        if "<" in value or (self._check is not None and not self._check(value)):
             return whole
         self.n += 1
-        start = match.start(self._group) - match.start()
+        start = match.start(group) - match.start()
         return whole[:start] + self._placeholder + whole[start + len(value) :]
 
 
+class _Cues:
+    """Finds, in one pass over a text, the kinds that have anything to look for in it."""
+
+    def __init__(self, redactions: tuple[Redaction, ...]) -> None:
+        options = re2.Options()
+        options.case_sensitive = False
+        options.encoding = re2.Options.Encoding.LATIN1
+        self._set = re2.Set.SearchSet(options)
+        for redaction in redactions:
+            self._set.Add(redaction.cue or "|".join(re2.escape(hint) for hint in redaction.hints))
+        self._set.Compile()
+
+    def find(self, text: str) -> Iterable[int]:
+        """Return the indices of the kinds, in their order."""
+        return sorted(self._set.Match(text.encode("utf-8", "surrogatepass")) or ())
+
+
 REDACTIONS = load_redactions()
+_CUES = _Cues(REDACTIONS)
 
 
 def redact(text: str) -> Redacted:
     """Return ``text`` without secrets and personal data, with a count for each kind that was found."""
-    lowered = text.lower()
     counts: list[tuple[str, int]] = []
-    for redaction in REDACTIONS:
-        if redaction.hints and not any(hint in lowered for hint in redaction.hints):
-            continue
-        if redaction.pattern.search(text) is None:
-            continue
+    for index in _CUES.find(text):
+        redaction = REDACTIONS[index]
         counted = _Counted(redaction)
         text = redaction.pattern.sub(counted, text)
         if counted.n:
