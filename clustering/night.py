@@ -8,19 +8,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass
 from datetime import datetime
+from typing import Any
 
-from crashpath.clustering.classifier import Classifier, Evidence, Verdict
+from sqlalchemy.orm import Session
+
+from crashpath.clustering.classifier import Classifier, Verdict
 from crashpath.clustering.encoder import Encoder, Vectors
-from crashpath.clustering.items import Item, item_of_signature
+from crashpath.clustering.features import subject_of_signature
+from crashpath.clustering.items import item_of_signature
 from crashpath.clustering.registry import Assignment, Birth, Cluster, Point, State, Why, assign
-from crashpath.clustering.vectors import VectorCache, embed
+from crashpath.clustering.vectors import embed
 from crashpath.ingest.classes import UNCLASSIFIED
 from crashpath.ingest.clusters import (
     SignatureFacts,
     StoredCluster,
-    cluster_id,
     cluster_number,
     create_cluster,
     known_clusters,
@@ -31,13 +34,13 @@ from crashpath.ingest.clusters import (
 )
 from crashpath.ingest.clusters import assign as store_member
 from crashpath.ingest.clusters import classify as store_class
-from crashpath.ingest.embeddings import get_vectors, put_vectors, tie_encoder
+from crashpath.ingest.embeddings import embeddings, save_embeddings, tie_encoder
 from crashpath.ingest.store import Store
 
 
 @dataclass(frozen=True, slots=True)
 class Clustered:
-    """What a night's clustering did. ``points`` and ``components`` are UMAP's input and output, 0 where it did not run."""
+    """What a night did here. ``points`` and ``components``: what was given to the proposer, and its dimensions."""
 
     embedded: int = 0
     points: int = 0
@@ -59,9 +62,194 @@ class StoreCache:
     def get_many(self, encoder: str, texts: Sequence[str]) -> Mapping[str, Vectors]:
         """Return the stored vectors of these texts."""
         with self._store.read() as session:
-            return get_vectors(session, encoder, texts)
+            return embeddings(session, encoder, texts)
 
     def put_many(self, encoder: str, vectors: Mapping[str, Vectors]) -> None:
         """Keep vectors of new texts."""
         with self._store.write() as session:
-            put_vectors(session, encoder, vectors)
+            save_embeddings(session, encoder, vectors)
+
+
+class Clusterer:
+    """Runs the clustering step over a store with one encoder and one classifier."""
+
+    def __init__(self, encoder: Callable[[], Encoder], classifier: Callable[[], Classifier]) -> None:
+        """Both are given as makers: a night without new signatures loads neither."""
+        self._encoder = encoder
+        self._classifier = classifier
+
+    def run(self, store: Store, night: int, *, clock: Callable[[], datetime], say: Callable[[str], None]) -> Clustered:
+        """Cluster and classify what is pending. Raises ``OtherEncoder`` for a store that another encoder filled."""
+        with store.read() as session:
+            pending = pending_signatures(session)
+            stored = known_clusters(session)
+            number = next_number(session)
+            exemplars = signature_facts(session, [i for cluster in stored for i in cluster.exemplars])
+        if not pending:
+            return Clustered()
+        laps = _Laps(say)
+        laps.begin("embed")
+        encoder = self._encoder()
+        with store.write() as session:
+            tie_encoder(session, encoder.id)
+        cache = StoreCache(store)
+        vectors, embedded = embed([facts.text for facts in pending], encoder, cache)
+        known, _ = embed([facts.text for facts in exemplars], encoder, cache)
+        laps.begin("cluster")
+        state = _state(stored, exemplars, known, number)
+        outcome = assign(state, [Point(item_of_signature(f), v) for f, v in zip(pending, vectors, strict=True)])
+        laps.begin("classify")
+        classes = _classes(outcome, pending, vectors, stored, self._classifier())
+        laps.begin("store clusters")
+        with store.write() as session:
+            _Writing(session, encoder.id, night, clock()).write(outcome, pending, classes)
+        laps.end()
+        born = {d.cluster for d in outcome.decisions if isinstance(d, Birth)}
+        proposal = outcome.proposal
+        return Clustered(
+            embedded=embedded,
+            points=proposal.points,
+            components=proposal.components,
+            groups=len(proposal.groups),
+            noise=len(proposal.noise),
+            method=proposal.method,
+            born=len(born),
+            joined=sum(not isinstance(d, Birth) for d in outcome.decisions),
+            seconds=laps.spent,
+        )
+
+
+class _Laps:
+    """Seconds of the stages that follow each other."""
+
+    def __init__(self, say: Callable[[str], None]) -> None:
+        self._say = say
+        self._spent: list[tuple[str, float]] = []
+        self._name: str | None = None
+        self._since = 0.0
+
+    def begin(self, name: str) -> None:
+        self.end()
+        self._say(name)
+        self._name, self._since = name, time.perf_counter()
+
+    def end(self) -> None:
+        if self._name is not None:
+            self._spent.append((self._name, time.perf_counter() - self._since))
+            self._name = None
+
+    @property
+    def spent(self) -> tuple[tuple[str, float], ...]:
+        return tuple(self._spent)
+
+
+def _state(
+    stored: Sequence[StoredCluster], exemplars: Sequence[SignatureFacts], vectors: Vectors, number: int
+) -> State:
+    """Return the registry's state as the store has it."""
+    points = {
+        facts.id: Point(item_of_signature(facts), vector) for facts, vector in zip(exemplars, vectors, strict=True)
+    }
+    clusters = []
+    for one in stored:
+        its = tuple(points[i] for i in one.exemplars if i in points)
+        cues = sorted({point.item.cue for point in its if point.item.cue})
+        clusters.append(Cluster(one.id, one.members, its, one.spread, cues[0] if cues else None))
+    return State(tuple(clusters), number)
+
+
+def _classes(
+    outcome: Assignment,
+    pending: Sequence[SignatureFacts],
+    vectors: Vectors,
+    stored: Sequence[StoredCluster],
+    classifier: Classifier,
+) -> dict[str, Verdict]:
+    """Judge the clusters that were born and those that had no class: a class, once given, does not move with joins."""
+    settled = {one.id for one in stored if one.failure_class != UNCLASSIFIED}
+    row = {facts.id: i for i, facts in enumerate(pending)}
+    ballots: dict[str, dict[str, float]] = {}
+    best: dict[tuple[str, str], Verdict] = {}
+    for decision in outcome.decisions:
+        if decision.cluster in settled:
+            continue
+        facts = pending[row[decision.item]]
+        verdict = classifier.judge(subject_of_signature(facts), vectors[row[decision.item]])
+        votes = ballots.setdefault(decision.cluster, {})
+        votes[verdict.failure_class] = votes.get(verdict.failure_class, 0.0) + verdict.probability * facts.crashes
+        key = (decision.cluster, verdict.failure_class)
+        if key not in best or verdict.probability > best[key].probability:
+            best[key] = verdict
+    return {cluster: best[cluster, _winner(votes)] for cluster, votes in ballots.items()}
+
+
+def _winner(votes: Mapping[str, float]) -> str:
+    """The class with the most weight; ``unclassified`` only where nothing else was said."""
+    named = {name: weight for name, weight in votes.items() if name != UNCLASSIFIED} or votes
+    return min(named, key=lambda name: (-named[name], name))
+
+
+class _Writing:
+    """Writes what the registry decided, in one transaction of the caller's."""
+
+    def __init__(self, session: Session, encoder_id: str, night: int, now: datetime) -> None:
+        self._session = session
+        self._encoder_id = encoder_id
+        self._night = night
+        self._now = now
+
+    def write(self, outcome: Assignment, pending: Sequence[SignatureFacts], classes: Mapping[str, Verdict]) -> None:
+        facts = {one.id: one for one in pending}
+        made: set[str] = set()
+        for decision in outcome.decisions:
+            born = isinstance(decision, Birth)
+            if born and decision.cluster not in made:
+                made.add(decision.cluster)
+                self._create(decision.cluster, facts[decision.item], classes[decision.cluster])
+            store_member(
+                self._session,
+                decision.item,
+                cluster_number(decision.cluster),
+                by="birth" if born else "join",
+                why=_why(decision.why),
+                night_id=self._night,
+                now=self._now,
+            )
+        changed = {decision.cluster for decision in outcome.decisions}
+        for cluster in outcome.state.clusters:
+            if cluster.id in changed:
+                exemplars = [point.item.id for point in cluster.exemplars]
+                set_shape(self._session, cluster_number(cluster.id), spread=cluster.spread, exemplars=exemplars)
+        for cluster_id, verdict in classes.items():
+            if cluster_id not in made:
+                self._reclassify(cluster_id, verdict)
+
+    def _create(self, cluster: str, facts: SignatureFacts, verdict: Verdict) -> None:
+        create_cluster(
+            self._session,
+            cluster_number(cluster),
+            label=facts.text,
+            encoder_id=self._encoder_id,
+            failure_class=verdict.failure_class,
+            probability=verdict.probability,
+            class_by="classifier",
+            evidence=verdict.evidence,
+            night_id=self._night,
+            now=self._now,
+        )
+
+    def _reclassify(self, cluster: str, verdict: Verdict) -> None:
+        store_class(
+            self._session,
+            cluster_number(cluster),
+            verdict.failure_class,
+            verdict.probability,
+            by="classifier",
+            evidence=verdict.evidence,
+            night_id=self._night,
+            now=self._now,
+        )
+
+
+def _why(why: Why) -> dict[str, Any]:
+    return asdict(why) | {"distance": round(why.distance, 4)}

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+from crashpath.clustering.classifier import ClassifierError
+from crashpath.clustering.encoder import EncoderError
 from crashpath.dashboard.settings import SettingsError
+from crashpath.ingest.facts import FactsError
+from crashpath.ingest.store_errors import StoreError
 
 
 class DashboardError(Exception):
@@ -17,4 +21,11 @@ class InputError(DashboardError):
     """What was given cannot be read or understood."""
 
 
-EXPECTED: tuple[type[Exception], ...] = (DashboardError, SettingsError)
+EXPECTED: tuple[type[Exception], ...] = (
+    DashboardError,
+    SettingsError,
+    StoreError,
+    FactsError,
+    ClassifierError,
+    EncoderError,
+)

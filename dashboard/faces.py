@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-from typing import Any
+from typing import Annotated, Any
 
+import typer
 from rich.console import Console
+
+DbOption = Annotated[
+    str | None, typer.Option("--db", help="The store, as a URL. Default: CRASHPATH_DB or sqlite:///crashpath.db.")
+]
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON on standard output, and nothing else there.")]
 
 
 def console() -> Console:
@@ -16,7 +22,7 @@ def console() -> Console:
 
 def complain(message: str) -> None:
     """Print one line for a person on standard error."""
-    print(f"crashpath: {' '.join(message.split())}", file=sys.stderr)  # noqa: T201
+    sys.stderr.write(f"crashpath: {' '.join(message.split())}\n")
 
 
 def emit(document: Any) -> None:

@@ -35,7 +35,7 @@ class Settings(BaseSettings):
     patterns: tuple[str, ...] = Field(
         default=("logs/{release}/{platform}/*",), description="path patterns that tell a log's facts"
     )
-    encoder: str = Field(default="all-MiniLM-L6-v2", description="sentence-transformers model, by name or path")
+    encoder: str = Field(default="minilm", description="minilm, or a sentence-transformers model by name or path")
     lease_wait: float = Field(default=0.0, ge=0, description="seconds to wait for a night that is running")
 
     @field_validator("tz")

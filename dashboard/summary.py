@@ -21,6 +21,8 @@ class NightSummary:
     sources: int
     skipped: int
     empty: int
+    unreadable: int
+    lines: int
     records: int
     crashes: int
     new_crashes: int
@@ -39,7 +41,7 @@ class NightSummary:
     umap_components: int
     hdbscan_groups: int
     hdbscan_noise: int
-    clustering_note: str
+    clustering_method: str
     seconds: tuple[tuple[str, float], ...]
     problems: tuple[str, ...]
 
@@ -62,7 +64,13 @@ class NightSummary:
         return {
             "status": self.status,
             "night": self.night,
-            "sources": {"read": self.sources, "unchanged": self.skipped, "empty": self.empty},
+            "sources": {
+                "read": self.sources,
+                "unchanged": self.skipped,
+                "empty": self.empty,
+                "unreadable": self.unreadable,
+            },
+            "lines": self.lines,
             "records": self.records,
             "crashes": self.crashes,
             "new_crashes": self.new_crashes,
@@ -81,7 +89,7 @@ class NightSummary:
             "attempts": self.attempts,
             "umap": {"points": self.umap_points, "components": self.umap_components},
             "hdbscan": {"groups": self.hdbscan_groups, "noise": self.hdbscan_noise},
-            "clustering_note": self.clustering_note,
+            "clustering_method": self.clustering_method,
             "seconds": {stage: round(spent, 3) for stage, spent in self.seconds},
             "problems": list(self.problems),
         }
@@ -104,14 +112,13 @@ def _blocks(summary: NightSummary) -> list[RenderableType]:
 def _figures(summary: NightSummary) -> Table:
     table = Table.grid(padding=(0, 2))
     rows = (
-        ("sources", f"{summary.sources} read, {summary.skipped} unchanged, {summary.empty} empty"),
-        ("records", f"{summary.records:,}"),
+        ("sources", _sources(summary)),
+        ("records", f"{summary.records:,} in {summary.lines:,} lines"),
         ("crashes", f"{summary.new_crashes:,} new, {summary.crashes:,} in the store"),
         ("variants", f"{summary.variants:,}"),
         ("signatures", f"{summary.new_signatures:,} new, {summary.signatures:,} in the store"),
         ("embedded", f"{summary.embedded:,} texts (only what had no vector yet)"),
-        ("UMAP", f"{summary.umap_points:,} points -> {summary.umap_components} components"),
-        ("HDBSCAN", f"{summary.hdbscan_groups:,} groups, {summary.hdbscan_noise:,} noise"),
+        *_proposal(summary),
         (
             "clusters",
             f"{summary.new_clusters:,} born, {summary.joined:,} signatures joined, {summary.clusters:,} in all",
@@ -122,8 +129,6 @@ def _figures(summary: NightSummary) -> Table:
     )
     for name, value in rows:
         table.add_row(name, value)
-    if summary.clustering_note:
-        table.add_row("", summary.clustering_note)
     return table
 
 
@@ -149,3 +154,27 @@ def _shares(title: str, rows: tuple[tuple[str, int], ...]) -> Table:
     for name, count in rows:
         table.add_row(name, f"{count:,}", f"{count / total:.1%}", "█" * round(30 * count / total))
     return table
+
+
+def _sources(summary: NightSummary) -> str:
+    parts = [f"{summary.sources} read"]
+    for count, name in (
+        (summary.skipped, "unchanged"),
+        (summary.empty, "empty"),
+        (summary.unreadable, "not readable"),
+    ):
+        if count:
+            parts.append(f"{count} {name}")
+    return ", ".join(parts)
+
+
+def _proposal(summary: NightSummary) -> tuple[tuple[str, str], ...]:
+    """What UMAP and HDBSCAN were given and what came out, or what stood in for them and why."""
+    if summary.clustering_method == "none":
+        return (("UMAP", "not run: no new signature was left to group"),)
+    if not summary.umap_points or summary.clustering_method != "umap+hdbscan":
+        return (("UMAP", f"not run: too few points, {summary.clustering_method} on cosine distance instead"),)
+    return (
+        ("UMAP", f"{summary.umap_points:,} points -> {summary.umap_components} components"),
+        ("HDBSCAN", f"proposed {summary.hdbscan_groups:,} groups, {summary.hdbscan_noise:,} points are noise"),
+    )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from crashpath.ingest.facts import facts_in
-from crashpath.ingest.model import Analysis, Parsed, Record, Root, Signature, Variant
+from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Root, Signature, Variant
 from crashpath.ingest.parse import parse
 from crashpath.ingest.redact import redact
 from crashpath.ingest.root import find_root
@@ -53,7 +53,7 @@ class Analyser:
                 self._memo.popitem(last=False)
         else:
             self._memo.move_to_end(key)
-        facts = record.facts.over(known.parsed.facts)
+        facts = known.parsed.facts.over(record.facts).over(Facts(phase=known.root.phase))
         return Analysis(
             record=replace(record, text=known.text, facts=facts),
             parsed=known.parsed,
@@ -72,7 +72,7 @@ class Analyser:
         marks = record.marks if text.count("\n") == record.text.count("\n") else ()
         parsed = parse(text)
         root = find_root(text, parsed, self._rules, marks)
-        parsed = replace(parsed, facts=facts_in(text, parsed, root))
+        parsed = replace(parsed, facts=facts_in(text))
         variant = make_variant(parsed, root)
         return _Known(text, redactions, parsed, root, variant, sign(variant))
 

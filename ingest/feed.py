@@ -7,9 +7,8 @@ updated in place (see docs/decisions/0002).
 
 from __future__ import annotations
 
-import hashlib
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
@@ -43,14 +42,13 @@ class Outcome(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class FeedOptions:
-    """How sources are read. ``facts`` come from flags; ``name`` is the name of a stream that has no path."""
+    """How sources are read. ``facts`` come from flags."""
 
     tz: tzinfo = UTC
     as_of: datetime | None = None
     facts: Facts = field(default_factory=Facts)
     patterns: tuple[str, ...] = ()
     host: str = "localhost"
-    name: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,7 +59,7 @@ class Fed:
     outcome: Outcome
     records: int = 0
     lines: int = 0
-    counts: BatchCounts = BatchCounts()
+    counts: BatchCounts = field(default_factory=BatchCounts)
     store_seconds: float = 0.0
     problem: str | None = None
 
@@ -80,15 +78,15 @@ class Feeder:
         self._analyser = Analyser(rules, redacting=True)
         self._ledger = Ledger(store.key, writer.night_id, clean)
 
-    def feed(self, found: Found, advance: Callable[[int], None] = lambda _: None) -> Fed:
-        """Read one source to its end; ``advance`` is told how many bytes (decompressed) were read so far."""
+    def feed(self, found: Found, stream: str | None = None) -> Fed:
+        """Read one source to its end. ``stream`` names one that has no path of its own (standard input)."""
         if found.problem is not None:
             return Fed(found.path, Outcome.UNREADABLE, problem=found.problem)
-        if self._as_it_was(found.path):
+        if stream is None and self._as_it_was(found.path):
             return Fed(found.path, Outcome.UNCHANGED)
         try:
             with open_source(found.path) as source:
-                return self._feed_open(source, advance)
+                return self._feed_open(source, stream)
         except SourceError as error:
             return Fed(found.path, Outcome.UNREADABLE, problem=str(error))
 
@@ -102,23 +100,21 @@ class Feeder:
         with self._store.read() as session:
             return self._ledger.known(session, path, self._options.host, info.st_ino, info.st_size, mtime)
 
-    def _feed_open(self, source: OpenSource, advance: Callable[[int], None]) -> Fed:
+    def _feed_open(self, source: OpenSource, stream: str | None) -> Fed:
+        path = stream or source.path
         if not source.head:
-            return Fed(source.path, Outcome.EMPTY)
-        now = self._clock()
+            return Fed(path, Outcome.EMPTY)
         with self._store.write() as session:
-            state = self._ledger.claim(session, self._identity(source, now))
+            state = self._ledger.claim(session, self._identity(source, stream))
         if state.unchanged:
-            return Fed(source.path, Outcome.UNCHANGED)
+            return Fed(path, Outcome.UNCHANGED)
         reading = _Reading(self._writer, state, self._clock)
-        splitter = Splitter(source.path, self._split_options(source), state.offset)
+        splitter = Splitter(path, self._split_options(source, path), state.offset)
         problem = None
         try:
             for raw in source.lines(state.offset):
-                if items := splitter.feed(raw):
-                    for item in items:
-                        reading.take(item, self._analyser)
-                    advance(raw.end)
+                for item in splitter.feed(raw):
+                    reading.take(item, self._analyser)
             reading.end(splitter, self._analyser, _end_of(source, state))
         except SourceError as error:  # damaged further on: what was read up to there is kept
             problem = str(error)
@@ -126,28 +122,26 @@ class Feeder:
             with self._store.write() as session:
                 self._ledger.problem(session, state, problem)
         outcome = Outcome.UNREADABLE if problem else Outcome.READ
-        return Fed(
-            source.path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem
-        )
+        return Fed(path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem)
 
-    def _identity(self, source: OpenSource, now: datetime) -> SourceIdentity:
-        is_file = source.size is not None and self._options.name is None
+    def _identity(self, source: OpenSource, stream: str | None) -> SourceIdentity:
+        is_file = source.size is not None and stream is None
         return SourceIdentity(
-            path=self._options.name or source.path,
+            path=stream or source.path,
             host=self._options.host,
             inode=source.inode if is_file else None,
             head=source.head,
             size=source.size or 0,
-            mtime=source.mtime or now,
+            mtime=source.mtime or self._clock(),
             compressed=source.compressed,
         )
 
-    def _split_options(self, source: OpenSource) -> SplitOptions:
+    def _split_options(self, source: OpenSource, path: str) -> SplitOptions:
         return SplitOptions(
             tz=self._options.tz,
             as_of=self._options.as_of or self._clock(),
             mtime=source.mtime,
-            facts=facts_for_path(source.path, self._options.patterns, self._options.facts),
+            facts=facts_for_path(path, self._options.patterns, self._options.facts),
             is_failure=self._rules.is_failure,
         )
 
@@ -215,11 +209,3 @@ def _end_of(source: OpenSource, state: SourceState) -> EndOfSource:
 def _quarantined(bad: Undecodable) -> Quarantined:
     preview = clean(bad.preview.decode("utf-8", "backslashreplace"))[:PREVIEW_CHARACTERS]
     return Quarantined(bad.offset, bad.end, bad.reason, bad.sha256, preview)
-
-
-def content_name(chunks: Iterator[bytes]) -> str:
-    """Name a stream that nobody named after the hash of its whole content, so that reading it again adds nothing."""
-    digest = hashlib.blake2b(digest_size=16)
-    for chunk in chunks:
-        digest.update(chunk)
-    return f"stdin:{digest.hexdigest()}"

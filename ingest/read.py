@@ -52,6 +52,7 @@ class OpenSource:
     size: int | None
     inode: int
     mtime: datetime | None
+    compressed: bool
     _stream: Stream
 
     def __enter__(self) -> OpenSource:
@@ -84,6 +85,7 @@ def open_source(path: str) -> OpenSource:
         size=info.st_size if info is not None and regular else None,
         inode=info.st_ino if info is not None and regular else 0,
         mtime=datetime.fromtimestamp(info.st_mtime, UTC) if info is not None and regular else None,
+        compressed=stream.packed,
         _stream=stream,
     )
 

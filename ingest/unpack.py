@@ -76,6 +76,11 @@ class Stream:
         self._first = head
         self.head = head.decode(self._encoding, "replace").encode() if self._encoding else head
 
+    @property
+    def packed(self) -> bool:
+        """Whether the bytes had to be decompressed."""
+        return bool(self._packing)
+
     def close(self) -> None:
         """Close the file; standard input stays open."""
         if self._raw is not sys.stdin.buffer:

@@ -1,0 +1,158 @@
+"""``crashpath nightly``."""
+
+from __future__ import annotations
+
+import socket
+import sys
+from datetime import UTC, datetime
+from pathlib import Path
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+
+from crashpath.dashboard.digest import write_digest
+from crashpath.dashboard.engines import clusterer
+from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
+from crashpath.dashboard.nightly import NightOptions, run_night
+from crashpath.dashboard.settings import Settings, load_settings
+from crashpath.dashboard.summary import NightSummary, print_summary
+from crashpath.ingest.feed import Fed, FeedOptions
+from crashpath.ingest.model import Facts, Phase
+from crashpath.ingest.store import open_store
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(nightly)
+
+
+def nightly(
+    paths: list[str] = typer.Argument(..., metavar="PATH…", help="Log files, folders, globs, or - for standard input."),
+    db: DbOption = None,
+    attempts: str | None = typer.Option(None, metavar="FILE", help="Attempt counts: CSV, JSONL or Parquet."),
+    release: str | None = typer.Option(None, help="Release of logs that do not say it themselves."),
+    platform: str | None = typer.Option(None, help="Platform of logs that do not say it themselves."),
+    model: str | None = typer.Option(None, help="Model of logs that do not say it themselves."),
+    path: str | None = typer.Option(None, help="Path of logs that do not say it themselves: ort or torchscript."),
+    phase: str | None = typer.Option(None, help="Phase of logs that do not say it themselves."),
+    host: str | None = typer.Option(None, help="Host that the logs come from. Default: this one."),
+    tz: str | None = typer.Option(None, help="Zone of stamps that name none. Default: UTC."),
+    as_of: str | None = typer.Option(None, metavar="TIME", help="Take this as now (ISO 8601); for replays."),
+    source: str | None = typer.Option(None, metavar="NAME", help="Name of standard input as a source."),
+    max_quarantine: float | None = typer.Option(None, help="Share in quarantine above which the night is partial."),
+    wait: float | None = typer.Option(None, metavar="SECONDS", help="Wait this long for a night that is running."),
+    digest: Path | None = typer.Option(None, metavar="FILE", help="Also write the figures as Markdown."),
+    as_json: JsonOption = False,
+) -> int:
+    """Read the night's logs, group them, and update the trends. Running it again on the same logs adds nothing."""
+    settings = load_settings(db=db, tz=tz, max_quarantine=max_quarantine, lease_wait=wait)
+    if phase is not None and phase not in tuple(Phase):
+        raise InputError(f"--phase {phase} is none of {', '.join(Phase)}.")
+    now = _time(as_of, settings.tz) if as_of else None
+    options = NightOptions(
+        feed=FeedOptions(
+            tz=ZoneInfo(settings.tz),
+            as_of=now,
+            facts=Facts(release=release, platform=platform, model=model, path=path, phase=phase),
+            patterns=settings.patterns,
+            host=host or socket.gethostname(),
+        ),
+        attempts=attempts,
+        max_quarantine=settings.max_quarantine,
+        examples=settings.examples,
+        lease_wait=settings.lease_wait,
+        source_name=source,
+    )
+    summary = _run(settings, paths, options, now, as_json)
+    if digest is not None:
+        write_digest(summary, digest)
+    if as_json:
+        emit(summary.document())
+    else:
+        print_summary(summary, console())
+    for problem in summary.problems:
+        complain(problem)
+    return Exit.DONE if summary.status == "complete" else Exit.PARTIAL
+
+
+def _run(
+    settings: Settings, paths: list[str], options: NightOptions, now: datetime | None, as_json: bool
+) -> NightSummary:
+    def clock() -> datetime:
+        return now or datetime.now(UTC)
+
+    with open_store(settings.db) as store, watching(as_json) as progress:
+        return run_night(store, paths, options, clusterer(settings), clock=clock, progress=progress)
+
+
+def _time(text: str, tz: str) -> datetime:
+    try:
+        time = datetime.fromisoformat(text)
+    except ValueError as error:
+        raise InputError(f"--as-of {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error
+    return (time if time.tzinfo else time.replace(tzinfo=ZoneInfo(tz))).astimezone(UTC)
+
+
+class Bar:
+    """A progress bar on a terminal."""
+
+    def __init__(self) -> None:
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeElapsedColumn(),
+            console=Console(stderr=True),
+            transient=True,
+        )
+        self._task = self._bar.add_task("read", total=None)
+
+    def __enter__(self) -> Bar:
+        self._bar.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._bar.stop()
+
+    def source(self, number: int, total: int, path: str) -> None:
+        """Show which source is being read."""
+        self._bar.update(self._task, total=total, completed=number - 1, description=f"read {Path(path).name[:32]}")
+
+    def done(self, fed: Fed) -> None:
+        """Count a source."""
+        self._bar.advance(self._task)
+
+    def stage(self, name: str) -> None:
+        """Show the stage."""
+        self._bar.update(self._task, description=name)
+
+
+class Lines:
+    """One line a source where nobody watches: in a job's log the last line then tells where it stood."""
+
+    def __enter__(self) -> Lines:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing to end."""
+
+    def source(self, number: int, total: int, path: str) -> None:
+        """Say nothing yet: the line comes when the source is done."""
+
+    def done(self, fed: Fed) -> None:
+        """Say what came of a source that was not as it had been."""
+        if fed.records or fed.problem:
+            sys.stderr.write(f"{fed.outcome} {fed.path}: {fed.records} records, {fed.counts.new_crashes} new\n")
+
+    def stage(self, name: str) -> None:
+        """Say that a stage begins."""
+        sys.stderr.write(f"{name} …\n")
+
+
+def watching(as_json: bool) -> Bar | Lines:
+    """The progress that fits where standard error goes."""
+    return Bar() if sys.stderr.isatty() and not as_json else Lines()

@@ -1,0 +1,143 @@
+"""Reading commands: ``classes``, ``clusters``, ``show``, ``trends`` and ``dashboard``."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from dataclasses import asdict
+from datetime import date, timedelta
+from enum import StrEnum
+from pathlib import Path
+from typing import cast, get_args
+
+import typer
+from rich.table import Table
+
+from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
+from crashpath.dashboard.settings import load_settings
+from crashpath.ingest.classes import CLASSES
+from crashpath.ingest.queries import ClusterRow, cluster_list
+from crashpath.ingest.store import open_store
+from crashpath.ingest.trends import Dimension, Filters, counts_by_day
+
+By = StrEnum("By", {name: name for name in get_args(Dimension)})  # type: ignore[misc]  # names come from the queries
+BY_HEADLINE = By("headline")
+LINE = 46
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    for command in (classes, clusters, trends, dashboard):
+        app.command()(command)
+
+
+def classes(as_json: JsonOption = False) -> int:
+    """List the failure classes: what each is, where it ends, what to do next."""
+    if as_json:
+        emit([asdict(one) for one in CLASSES])
+        return Exit.DONE
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("headline", "class", "what it is"):
+        table.add_column(name, overflow="fold")
+    for one in CLASSES:
+        table.add_row(one.headline, one.id, one.meaning)
+    console().print(table)
+    return Exit.DONE
+
+
+def clusters(
+    db: DbOption = None,
+    failure_class: str | None = typer.Option(None, "--class", help="Only clusters of this class."),
+    release: str | None = typer.Option(None, help="Only crashes of this release."),
+    platform: str | None = typer.Option(None, help="Only crashes of this platform."),
+    limit: int = typer.Option(30, min=1, help="At most so many."),
+    as_json: JsonOption = False,
+) -> int:
+    """List the clusters, most crashes first."""
+    filters = Filters(release=release, platform=platform, failure_class=failure_class)
+    with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
+        rows = cluster_list(session, filters, limit=limit)
+    if as_json:
+        emit([asdict(row) for row in rows])
+        return Exit.DONE
+    if not rows:
+        console().print("No clusters yet. Run crashpath nightly LOGS… first.")
+        return Exit.DONE
+    console().print(_cluster_table(rows))
+    return Exit.DONE
+
+
+def _cluster_table(rows: tuple[ClusterRow, ...]) -> Table:
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name, right in (("cluster", False), ("crashes", True), ("class", False), ("root line", False)):
+        table.add_column(name, justify="right" if right else "left", no_wrap=True)
+    for row in rows:
+        table.add_row(row.id, f"{row.crashes:,}", row.failure_class, _short(row.name or row.root_line))
+    return table
+
+
+def _short(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= LINE else line[: LINE - 1] + "…"
+
+
+def trends(
+    db: DbOption = None,
+    by: By = typer.Option(BY_HEADLINE, help="What to count by."),
+    days: int = typer.Option(14, min=1, help="So many days up to the last one with a crash."),
+    release: str | None = typer.Option(None, help="Only crashes of this release."),
+    platform: str | None = typer.Option(None, help="Only crashes of this platform."),
+    as_json: JsonOption = False,
+) -> int:
+    """Crashes by UTC day and headline, class, release, platform or path."""
+    filters = Filters(release=release, platform=platform)
+    with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
+        rows = counts_by_day(session, cast("Dimension", by.value), filters)
+    if rows:
+        since = max(row.day for row in rows) - timedelta(days=days - 1)
+        rows = tuple(row for row in rows if row.day >= since)
+    if as_json:
+        emit([{"day": row.day.isoformat(), by.value: row.key, "crashes": row.crashes} for row in rows])
+        return Exit.DONE
+    if not rows:
+        console().print("No crashes yet. Run crashpath nightly LOGS… first.")
+        return Exit.DONE
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    table.add_column("day (UTC)")
+    table.add_column(by.value)
+    table.add_column("crashes", justify="right")
+    last: date | None = None
+    for row in rows:
+        table.add_row("" if row.day == last else row.day.isoformat(), row.key, f"{row.crashes:,}")
+        last = row.day
+    console().print(table)
+    return Exit.DONE
+
+
+def dashboard(
+    db: DbOption = None,
+    port: int = typer.Option(8501, min=1, max=65535, help="Port to listen on."),
+    address: str = typer.Option("127.0.0.1", help="Address to listen on; only this machine by default."),
+) -> int:
+    """Open the dashboard in a browser. Ctrl-C ends it."""
+    settings = load_settings(db=db)
+    page = Path(__file__).with_name("app.py")
+    command = [sys.executable, "-m", "streamlit", "run", str(page)]
+    options = {
+        "server.port": str(port),
+        "server.address": address,
+        "server.headless": "true",
+        "browser.gatherUsageStats": "false",
+    }
+    command += [f"--{name}={value}" for name, value in options.items()]
+    console().print(f"Dashboard of {settings.db} on http://{address}:{port}")
+    try:
+        done = subprocess.run(command, env=os.environ | {"CRASHPATH_DB": settings.db}, check=False)
+    except KeyboardInterrupt:
+        return Exit.DONE
+    if done.returncode:
+        raise InputError(f"The dashboard ended with code {done.returncode}. Is port {port} in use? Try --port.")
+    return Exit.DONE

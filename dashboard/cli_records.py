@@ -1,0 +1,184 @@
+"""``crashpath classify`` and ``crashpath group``: records in, one object a record out; no store, no redaction."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import typer
+from rich.text import Text
+
+from crashpath.clustering.classifier import Verdict
+from crashpath.clustering.encoder import Encoder
+from crashpath.clustering.features import subject_of
+from crashpath.clustering.group import Grouped
+from crashpath.clustering.group import group as group_items
+from crashpath.clustering.items import Item, item_of, make_item
+from crashpath.clustering.vectors import MemoryCache
+from crashpath.dashboard import engines
+from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import JsonOption, complain, console, emit
+from crashpath.dashboard.inputs import Fields, Given, given_lines, given_logs
+from crashpath.dashboard.settings import Settings, load_settings
+from crashpath.ingest.analyse import Analyser
+from crashpath.ingest.classes import UNCLASSIFIED, headline_of
+from crashpath.ingest.model import Analysis
+from crashpath.ingest.rules import load_rules
+
+CHUNK = 256
+NO_TEXT = Verdict(UNCLASSIFIED, headline_of(UNCLASSIFIED), 0.0, ("there was no text to read",))
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What is said of one record."""
+
+    id: Any
+    verdict: Verdict
+    analysis: Analysis | None
+
+    def document(self) -> dict[str, Any]:
+        """The object of the contract."""
+        known = self.analysis
+        root = None if known is None else known.root
+        return {
+            "id": self.id,
+            "class": self.verdict.failure_class,
+            "headline": self.verdict.headline,
+            "probability": self.verdict.probability,
+            "root": None
+            if root is None
+            else {"type": root.type, "message": root.message, "line": root.line, "rule": root.rule},
+            "signature": None if known is None else known.signature.id,
+            "format": "none" if known is None else str(known.parsed.format),
+            "evidence": list(self.verdict.evidence),
+        }
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(classify)
+    app.command()(group)
+
+
+PathsArgument = typer.Argument(..., metavar="PATH…|-", help="Logs, folders, globs, or - for standard input.")
+LinesOption = typer.Option(False, "--jsonl", help="One line of JSON is one record.")
+TextOption = typer.Option("log", "--text-field", metavar="F", help="With --jsonl: the key that holds the text.")
+IdOption = typer.Option("id", "--id-field", metavar="F", help="With --jsonl: the key that holds the id.")
+ZoneOption = typer.Option(None, help="Zone of stamps that name none. Default: UTC.")
+
+
+def classify(
+    paths: list[str] = PathsArgument,
+    jsonl: bool = LinesOption,
+    text_field: str = TextOption,
+    id_field: str = IdOption,
+    tz: str | None = ZoneOption,
+    as_json: JsonOption = False,
+) -> int:
+    """Name the failure class of each record, with its root line and the evidence."""
+    reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
+    for batch in _chunks(reader.records()):
+        for answer in _judge(batch, reader):
+            if as_json:
+                emit(answer.document())
+            else:
+                _say(answer, "")
+    return reader.code
+
+
+def group(
+    paths: list[str] = PathsArgument,
+    jsonl: bool = LinesOption,
+    text_field: str = TextOption,
+    id_field: str = IdOption,
+    tz: str | None = ZoneOption,
+    as_json: JsonOption = False,
+) -> int:
+    """Group the records of this input alone; each also gets its class and the most similar other record."""
+    reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
+    answers = [answer for batch in _chunks(reader.records()) for answer in _judge(batch, reader)]
+    items = [_item(number, answer) for number, answer in enumerate(answers)]
+    grouping = group_items(items, reader.encoder, cache=reader.cache)
+    for answer, grouped in zip(answers, grouping.records, strict=True):
+        if as_json:
+            emit(answer.document() | {"cluster": grouped.cluster, "nearest": _nearest(grouped, answers)})
+        else:
+            _say(answer, f"{grouped.cluster:<7}")
+    return reader.code
+
+
+class _Reader:
+    """The input of one command, and what it is read with."""
+
+    def __init__(self, settings: Settings, paths: list[str], fields: Fields | None) -> None:
+        self._settings = settings
+        self._paths = paths
+        self._fields = fields
+        self._rules = load_rules()
+        self.analyser = Analyser(self._rules, redacting=False)
+        self.cache = MemoryCache()
+        self.code = Exit.DONE
+
+    @property
+    def encoder(self) -> Encoder:
+        return engines.encoder(self._settings.encoder)
+
+    def records(self) -> Iterator[Given]:
+        """Yield what is given; what cannot be read is said at once, and the rest goes on."""
+        tz = ZoneInfo(self._settings.tz)
+        if self._fields is not None:
+            for path in self._paths:
+                yield from given_lines(path, self._fields, tz)
+            return
+        for one in given_logs(self._paths, self._rules, tz):
+            if isinstance(one, InputError):
+                complain(str(one))
+                self.code = Exit.PARTIAL
+            else:
+                yield one
+
+
+def _judge(batch: Sequence[Given], reader: _Reader) -> list[Answer]:
+    known = [(i, reader.analyser.analyse(one.record)) for i, one in enumerate(batch) if one.record is not None]
+    subjects = [subject_of(analysis) for _, analysis in known]
+    verdicts = engines.classifier().classify(subjects, reader.encoder, reader.cache) if known else ()
+    answers = [Answer(one.id, NO_TEXT, None) for one in batch]
+    for (i, analysis), verdict in zip(known, verdicts, strict=True):
+        answers[i] = replace(answers[i], verdict=verdict, analysis=analysis)
+    return answers
+
+
+def _item(number: int, answer: Answer) -> Item:
+    """Records are told apart by their place, since ids come from outside and may repeat."""
+    key = f"{number:09d}"
+    return make_item(key, "", "", "", signature=key) if answer.analysis is None else item_of(answer.analysis, id=key)
+
+
+def _nearest(grouped: Grouped, answers: Sequence[Answer]) -> dict[str, Any] | None:
+    if grouped.nearest is None:
+        return None
+    return {"id": answers[int(grouped.nearest.id)].id, "similarity": grouped.nearest.similarity}
+
+
+def _say(answer: Answer, prefix: str) -> None:
+    root = answer.analysis.root if answer.analysis else None
+    line = " ".join(f"{root.type}: {root.message}".split()) if root else "no text"
+    head = f"{prefix}{answer.verdict.failure_class:<16}{answer.verdict.probability:.2f}  "
+    console().print(Text(head + str(answer.id)), no_wrap=True, overflow="ellipsis", crop=True)
+    console().print(Text(f"  {line}"), no_wrap=True, overflow="ellipsis")
+
+
+def _chunks(records: Iterator[Given]) -> Iterator[list[Given]]:
+    """Work in portions: the memory then depends on them, and a long input shows results early."""
+    batch: list[Given] = []
+    for record in records:
+        batch.append(record)
+        if len(batch) == CHUNK:
+            yield batch
+            batch = []
+    if batch:
+        yield batch

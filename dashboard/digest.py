@@ -1,0 +1,37 @@
+"""The digest of a night as Markdown."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.summary import NightSummary
+
+
+def write_digest(summary: NightSummary, file: Path) -> None:
+    """Write the digest, whole or not at all. Raises ``InputError`` where the file cannot be written."""
+    draft = file.with_name(file.name + ".tmp")
+    try:
+        draft.write_text(digest(summary), encoding="utf-8")
+        os.replace(draft, file)
+    except OSError as error:
+        raise InputError(f"The digest cannot be written to {file}: {error.strerror}. Name another place.") from error
+
+
+def digest(summary: NightSummary) -> str:
+    """Return the figures of a night as Markdown, the headline first."""
+    total = sum(count for _, count in summary.headline) or 1
+    lines = [f"# Night {summary.night}: {summary.status}", ""]
+    lines += ["| headline | crashes | share |", "|---|---:|---:|"]
+    lines += [f"| {name} | {count} | {count / total:.1%} |" for name, count in summary.headline]
+    lines += ["", "| class | crashes | share |", "|---|---:|---:|"]
+    lines += [f"| {name} | {count} | {count / total:.1%} |" for name, count in summary.classes]
+    lines += [
+        "",
+        f"{summary.new_crashes} new crashes, {summary.new_signatures} new signatures, "
+        f"{summary.new_clusters} new clusters. Unclassified: {summary.unclassified_share:.1%}. "
+        f"Quarantine: {summary.quarantined}. Redactions: {summary.redactions}.",
+    ]
+    lines += [f"- {problem}" for problem in summary.problems]
+    return "\n".join(lines) + "\n"

@@ -1,0 +1,92 @@
+"""Records for ``classify`` and ``group``: from JSON lines, one a line, or cut out of logs. No store is touched."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import UTC, datetime, tzinfo
+from typing import Any
+
+from crashpath.dashboard.errors import InputError
+from crashpath.ingest.model import Record
+from crashpath.ingest.read import expand, open_source
+from crashpath.ingest.rules import Rules
+from crashpath.ingest.split import SplitOptions, Undecodable, one_record, split
+from crashpath.ingest.unpack import SourceError
+
+STDIN = "-"
+
+
+@dataclass(frozen=True, slots=True)
+class Fields:
+    """Which keys of a JSON line hold the text and the id."""
+
+    text: str = "log"
+    id: str = "id"
+
+
+@dataclass(frozen=True, slots=True)
+class Given:
+    """One record with the id under which it is answered; ``record`` is ``None`` where there was no text to read."""
+
+    id: Any
+    record: Record | None
+
+
+def given_lines(path: str, fields: Fields, tz: tzinfo) -> Iterator[Given]:
+    """Yield one record a line of JSON: none is split, none is dropped. An empty or unreadable line has no record.
+
+    Raises ``InputError`` where the file as such cannot be read.
+    """
+    options = SplitOptions(tz=tz, as_of=datetime.now(UTC))
+    for number, line in enumerate(_raw_lines(path), start=1):
+        yield _given(line, number, fields, options)
+
+
+def _given(line: bytes, number: int, fields: Fields, options: SplitOptions) -> Given:
+    fallback = f"line-{number}"
+    try:
+        document = json.loads(line)
+    except ValueError:  # also where the bytes are no text
+        return Given(fallback, None)
+    if not isinstance(document, dict):
+        return Given(fallback, None)
+    id = document.get(fields.id, fallback)
+    text = document.get(fields.text)
+    if not isinstance(text, str) or not text.strip():
+        return Given(id, None)
+    return Given(id, one_record(text, source=str(id), options=options))
+
+
+def _raw_lines(path: str) -> Iterator[bytes]:
+    try:
+        if path == STDIN:
+            yield from sys.stdin.buffer
+            return
+        with open(path, "rb") as file:
+            yield from file
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
+
+
+def given_logs(paths: list[str], rules: Rules, tz: tzinfo) -> Iterator[Given | InputError]:
+    """Yield the records of log files, folders or globs, and in their place what could not be read.
+
+    The id of a record is ``path:offset``.
+    """
+    for found in expand(paths):
+        if found.problem is not None:
+            yield InputError(found.problem)
+            continue
+        try:
+            with open_source(found.path) as source:
+                options = SplitOptions(tz=tz, as_of=datetime.now(UTC), mtime=source.mtime, is_failure=rules.is_failure)
+                for item in split(source.lines(), found.path, options):
+                    if isinstance(item, Record):
+                        yield Given(f"{found.path}:{item.offset}", item)
+                    elif isinstance(item, Undecodable):
+                        yield Given(f"{found.path}:{item.offset}", None)
+        except SourceError as error:
+            yield InputError(str(error))

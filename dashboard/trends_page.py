@@ -1,0 +1,113 @@
+"""The page Trends: crashes by day, headline first, and by release."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import pandas as pd
+import streamlit as st
+
+from crashpath.dashboard.pictures import bars_by_cohort, bars_by_day
+from crashpath.dashboard.settings import SettingsError, load_settings
+from crashpath.ingest.queries import Totals, store_totals
+from crashpath.ingest.store import Store, open_store
+from crashpath.ingest.store_errors import StoreError, StoreMissing
+from crashpath.ingest.trends import (
+    Count,
+    DayCount,
+    Dimension,
+    Filters,
+    counts_by_day,
+    headline,
+    values,
+)
+
+FIRST = "crashpath nightly LOGS…"
+ANY = "all"
+BY: tuple[Dimension, ...] = ("headline", "class", "release", "platform", "path")
+
+
+@dataclass(frozen=True, slots=True)
+class View:
+    """Everything that one look at the page shows."""
+
+    totals: Totals
+    headline: tuple[Count, ...]
+    days: tuple[DayCount, ...]
+    releases: dict[str, tuple[Count, ...]]
+
+
+def page() -> None:
+    """Show the page; an empty or broken store is explained, never a traceback."""
+    st.title("Trends")
+    try:
+        url = load_settings().db
+        with open_store(url, create=False) as store:
+            _filled(store)
+    except StoreMissing:
+        _nothing_yet()
+    except (StoreError, SettingsError) as error:
+        st.error(str(error), icon=":material/error:")
+
+
+def _filled(store: Store) -> None:
+    by, filters = _pick(store)
+    view = _look(store, by, filters)
+    if not view.totals.crashes:
+        _nothing_yet()
+        return
+    _headline(view)
+    st.subheader(f"Crashes by day and {by}")
+    st.caption("Days are UTC days of the crash. Counts, not rates: no attempts are set against them on this page.")
+    if not view.days:
+        st.info("No crash passes these filters.")
+        return
+    frame = pd.DataFrame(view.days, columns=["day", by, "crashes"])
+    st.plotly_chart(bars_by_day(frame, by), width="stretch")
+    with st.expander("The same as a table"):
+        st.dataframe(frame, hide_index=True, width="stretch")
+    _releases(view)
+
+
+def _pick(store: Store) -> tuple[Dimension, Filters]:
+    with store.read() as session:
+        releases, platforms = values(session, "release"), values(session, "platform")
+    columns = st.columns(3)
+    by = columns[0].selectbox("Count by", BY, key="by", bind="query-params")
+    release = columns[1].selectbox("Release", (ANY, *releases), key="release", bind="query-params")
+    platform = columns[2].selectbox("Platform", (ANY, *platforms), key="platform", bind="query-params")
+    return by, Filters(release=None if release == ANY else release, platform=None if platform == ANY else platform)
+
+
+def _look(store: Store, by: Dimension, filters: Filters) -> View:
+    with store.read() as session:
+        releases = {
+            name: headline(session, Filters(release=name, platform=filters.platform))
+            for name in values(session, "release")
+        }
+        return View(store_totals(session), headline(session, filters), counts_by_day(session, by, filters), releases)
+
+
+def _headline(view: View) -> None:
+    total = sum(count.crashes for count in view.headline)
+    for column, count in zip(st.columns(len(view.headline)), view.headline, strict=True):
+        share = f"{count.crashes / total:.1%} of crashes" if total else "no crashes"
+        column.metric(count.key, f"{count.crashes:,}", share, delta_color="off", delta_arrow="off")
+    totals = view.totals
+    st.caption(
+        f"{totals.crashes:,} crashes · {totals.signatures:,} signatures · {totals.clusters:,} clusters · "
+        f"{totals.unclassified / totals.crashes:.1%} unclassified · {totals.quarantined:,} in quarantine"
+    )
+
+
+def _releases(view: View) -> None:
+    rows = [(name, count.key, count.crashes) for name, counts_ in view.releases.items() for count in counts_]
+    frame = pd.DataFrame(rows, columns=["release", "headline", "crashes"])
+    st.subheader("Headline by release")
+    st.plotly_chart(bars_by_cohort(frame, "release"), width="stretch")
+    with st.expander("The same as a table"):
+        st.dataframe(frame.pivot(index="release", columns="headline", values="crashes"), width="stretch")
+
+
+def _nothing_yet() -> None:
+    st.info(f"This store has no crashes yet. Read some logs first: `{FIRST}`", icon=":material/info:")
