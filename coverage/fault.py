@@ -76,7 +76,7 @@ class Fault:
     title: str
     run: Callable[[Arena], None]
     needs: tuple[str, ...] = ()
-    timeout_s: float = 60.0
+    timeout_s: float = 120.0
     undo: str = "nothing: the scratch folder and the process are all it touches"
 
 

@@ -82,7 +82,19 @@ def _offline(arena: Arena) -> None:
 
 
 def _silent(arena: Arena) -> None:
-    _serve_fetch(arena, localhub.silent(), retried=True)
+    """Ask with a limit of our own: a snapshot waits for ever, and a single file for half a minute."""
+    os.environ["HF_ENDPOINT"] = localhub.silent()
+    seconds = arena.rng.choice((1, 2, 3))
+    arena.serve(
+        Code.of(
+            f"info = HfApi().model_info(repo, revision=revision, timeout={seconds})\nreturn info.siblings",
+            "from huggingface_hub import HfApi",
+            phase="prepare",
+            once=True,
+            repo=f"{arena.rng.choice(_OWNERS)}/{arena.variation.model}",
+            revision=arena.rng.choice(("main", "v1.2", "release")),
+        )
+    )
 
 
 def _cache_forbidden(arena: Arena) -> None:

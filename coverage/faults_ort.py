@@ -69,26 +69,6 @@ def _file_forbidden(arena: Arena) -> None:
     serve_session(arena, path, as_nobody=True)
 
 
-def _cache_forbidden(arena: Arena) -> None:
-    path = mlp_file(arena)
-    target = arena.path("cache/{model}/optimized.onnx")
-    target.parent.chmod(0o555)
-    importlib.import_module("onnxruntime")
-    arena.serve(
-        Code.of(
-            """
-            options = ort.SessionOptions()
-            options.optimized_model_filepath = optimized
-            return ort.InferenceSession(path, options, providers=["CPUExecutionProvider"])
-            """,
-            ORT,
-            path=path,
-            optimized=target,
-        ),
-        as_nobody=True,
-    )
-
-
 def _ir_version(arena: Arena) -> None:
     serve_session(arena, mlp_file(arena, ir_version=arena.rng.randint(20, 60)))
 
@@ -153,14 +133,6 @@ FAULTS = (
     Fault("ort-broken-file", "load_corrupt", "load", "onnxruntime", "load a cut, random or pointer file", _broken_file),
     Fault("ort-file-missing", "load_corrupt", "load", "onnxruntime", "load a model that is not there", _file_missing),
     Fault("ort-file-forbidden", "permission_disk", "load", "onnxruntime", "load a model of mode 000", _file_forbidden),
-    Fault(
-        "ort-cache-forbidden",
-        "permission_disk",
-        "load",
-        "onnxruntime",
-        "write the optimised model to a closed folder",
-        _cache_forbidden,
-    ),
     Fault("ort-ir-version", "load_corrupt", "load", "onnxruntime", "load a model of a later IR version", _ir_version),
     Fault("ort-opset", "load_corrupt", "load", "onnxruntime", "load a model of a later opset", _opset),
     Fault(

@@ -182,10 +182,10 @@ def _library_version(arena: Arena) -> None:
 
 
 def _numpy_abi(arena: Arena) -> None:
-    """An extension that calls numpy's C interface of a generation that the installed numpy is not."""
+    """An extension that calls numpy's C interface of an older generation than the installed numpy's."""
     import numpy
 
-    version = arena.rng.choice(("0x1000009", "0x01000000", "0x3000000"))
+    version = arena.rng.choice(("0x1000009", "0x1000000", "0x1000010"))
     source = (
         "#define NPY_NO_DEPRECATED_API NPY_1_7_API_VERSION\n#include <Python.h>\n#include <numpy/numpyconfig.h>\n"
         f"#undef NPY_VERSION\n#define NPY_VERSION {version}\n#include <numpy/arrayobject.h>\n"

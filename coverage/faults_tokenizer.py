@@ -174,7 +174,10 @@ def _auto_tokenizer(arena: Arena) -> None:
         settings = {"tokenizer_class": arena.rng.choice(("RagTokenizerV2", "GlyphTokenizer", "MegaBPETokenizer"))}
         (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     elif arena.rng.random() < 0.5:
-        (folder / "tokenizer.json").write_text('{"version": "1.0", "model": {"type": "Next"}}', encoding="utf-8")
+        parts = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
+        model = {"type": arena.rng.choice(("Next", "BPEv2", "UnigramPlus")), "vocab": {"a": 0}, "merges": []}
+        later = {"version": "1.0", "added_tokens": [], **dict.fromkeys(parts), "model": model}
+        (folder / "tokenizer.json").write_text(json.dumps(later, indent=2), encoding="utf-8")
     arena.serve(
         Code.of("return AutoTokenizer.from_pretrained(folder)", "from transformers import AutoTokenizer", folder=folder)
     )
