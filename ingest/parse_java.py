@@ -26,6 +26,7 @@ _HEAD = re.compile(
     r"(?:: ([^\n]*)|(?=[ \t]*$))",
     re.M,
 )
+_REACHES = (2 * MAX_CHARACTERS, 16 * MAX_CHARACTERS)  # characters above the frames; a message is seldom that long
 _SIMPLE = re.compile(rf"^([ \t]*)()({_TYPE}|[A-Z]\w*(?:Exception|Error))(?:: ([^\n]*)|(?=[ \t]*$))", re.M)
 
 
@@ -55,8 +56,10 @@ def parse_java(text: str) -> Sequence[Piece]:
 def _heads(text: str, start: int, block: re.Match[str]) -> list[_Link]:
     """Read the exceptions above a block of frames: any ``Caused by`` without frames, then the one that owns them."""
     stop = block.start()
-    start = max(start, stop - 2 * MAX_CHARACTERS)
-    heads = list(_HEAD.finditer(text, start, stop))
+    heads: list[re.Match[str]] = []
+    for reach in _REACHES:
+        heads = heads or list(_HEAD.finditer(text, max(start, stop - reach), stop))
+    start = max(start, stop - _REACHES[0])
     linked = [head for head in heads if head.group(2).endswith("by: ") or head.group(2) == "Suppressed: "]
     chosen = linked or heads[-1:] or list(_SIMPLE.finditer(text, start, stop))[-1:]
     if linked and heads[0] is not linked[0]:
