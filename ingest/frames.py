@@ -103,7 +103,8 @@ _NATIVE_MACHINERY = re.compile(
     | (?:ggml_abort|ggml_print_backtrace|google::LogMessage|absl::.*log_internal|logging::LogMessage)
     | (?:core|std|alloc)::(?:panicking|panic|rt|result|option|sys_common|sys|ops::function|thread)\b
     | (?:rust_begin_unwind|rust_panic|__rust_)
-    | (?:munmap_chunk|malloc_\w+|_int_\w+|cfree|malloc|free|calloc|realloc|malloc_printerr|mem\w{3,4}|str\w{2,6}|operator\ (?:new|delete)(?:\[\])?)$
+    | (?:munmap_chunk|malloc_\w+|_int_\w+|cfree)$
+    | (?:malloc|free|calloc|realloc|malloc_printerr|mem\w{3,4}|str\w{2,6}|operator\ (?:new|delete)(?:\[\])?)$
     | c10::(?:Error|detail::torch|ThrowEnforceNotMet)
     | \?\?$ | <unknown> | \(unknown\)
     )""",
