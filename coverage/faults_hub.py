@@ -16,7 +16,7 @@ from crashpath.coverage.fault import Arena, Fault
 _OWNERS = ("acme-ml", "nordlicht-ai", "retail-nlp", "visionworks", "open-speech-lab", "kestrel")
 
 
-def _serve_fetch(arena: Arena, endpoint: str, *, retried: bool = False, as_nobody: bool = False) -> None:
+def _serve_fetch(arena: Arena, endpoint: str, *, retried: bool = False) -> None:
     """Run an app that fetches a model from ``endpoint``, in one of the ways that apps do.
 
     ``retried`` says that the library itself retries such an answer for a single file: half a minute, so a
@@ -31,7 +31,7 @@ def _serve_fetch(arena: Arena, endpoint: str, *, retried: bool = False, as_nobod
     single = (f'return hf_hub_download(repo, "{file}")', "from huggingface_hub import hf_hub_download")
     body, imports = snapshot if retried else arena.rng.choice((snapshot, single))
     repo = f"{arena.rng.choice(_OWNERS)}/{arena.variation.model}"
-    arena.serve(Code.of(body, imports, phase="prepare", once=retried, repo=repo), as_nobody=as_nobody)
+    arena.serve(Code.of(body, imports, phase="prepare", once=retried, repo=repo))
 
 
 def _unauthorized(arena: Arena) -> None:
@@ -98,8 +98,19 @@ def _silent(arena: Arena) -> None:
 
 
 def _cache_forbidden(arena: Arena) -> None:
-    arena.path("keep").parent.chmod(0o755)
-    _serve_fetch(arena, localhub.answering(500, "", ""), retried=True, as_nobody=True)
+    """The hub has the file, and the user may not write to the cache: the home folder is root's."""
+    os.environ["HF_ENDPOINT"] = localhub.serving(b'{"model_type": "bert"}')
+    importlib.import_module("huggingface_hub.file_download")
+    file = arena.rng.choice(("config.json", "tokenizer.json", "onnx/model.onnx"))
+    arena.serve(
+        Code.of(
+            f'return hf_hub_download(repo, "{file}")',
+            "from huggingface_hub import hf_hub_download",
+            phase="prepare",
+            repo=f"{arena.rng.choice(_OWNERS)}/{arena.variation.model}",
+        ),
+        as_nobody=True,
+    )
 
 
 def _weights(arena: Arena, rows: int = 0) -> Path:

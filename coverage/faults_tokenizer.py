@@ -175,8 +175,12 @@ def _auto_tokenizer(arena: Arena) -> None:
         (folder / "tokenizer_config.json").write_text(json.dumps(settings), encoding="utf-8")
     elif arena.rng.random() < 0.5:
         parts = ("truncation", "padding", "normalizer", "pre_tokenizer", "post_processor", "decoder")
-        model = {"type": arena.rng.choice(("Next", "BPEv2", "UnigramPlus")), "vocab": {"a": 0}, "merges": []}
-        later = {"version": "1.0", "added_tokens": [], **dict.fromkeys(parts), "model": model}
+        model: dict[str, object] = {
+            "type": arena.rng.choice(("Next", "BPEv2", "UnigramPlus")),
+            "vocab": {"a": 0},
+            "merges": [],
+        }
+        later: dict[str, object] = {"version": "1.0", "added_tokens": [], **dict.fromkeys(parts), "model": model}
         (folder / "tokenizer.json").write_text(json.dumps(later, indent=2), encoding="utf-8")
     arena.serve(
         Code.of("return AutoTokenizer.from_pretrained(folder)", "from transformers import AutoTokenizer", folder=folder)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import socket
 import threading
 import time
@@ -11,17 +12,27 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 def answering(status: int, code: str, message: str) -> str:
     """Start a hub that answers every request with ``status``, error ``code`` and ``message``; return its address."""
+    return _speaking(status, {"X-Error-Code": code, "X-Error-Message": message}, b"")
 
+
+def serving(content: bytes) -> str:
+    """Start a hub that has every file that is asked for, all with this ``content``; return its address."""
+    digest = hashlib.sha1(content, usedforsecurity=False).hexdigest()
+    return _speaking(200, {"X-Repo-Commit": digest, "ETag": f'"{digest}"'}, content)
+
+
+def _speaking(status: int, headers: dict[str, str], content: bytes) -> str:
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
             self.send_response(status)
-            if code:
-                self.send_header("X-Error-Code", code)
-            if message:
-                self.send_header("X-Error-Message", message)
+            for name, value in headers.items():
+                if value:
+                    self.send_header(name, value)
             self.send_header("X-Request-Id", f"Root=1-{id(self):x}")
-            self.send_header("Content-Length", "0")
+            self.send_header("Content-Length", str(len(content)))
             self.end_headers()
+            if self.command == "GET":
+                self.wfile.write(content)
 
         do_HEAD = do_GET  # noqa: N815
 
