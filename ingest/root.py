@@ -14,7 +14,7 @@ from typing import NamedTuple
 
 from crashpath.ingest.model import Mark, Parsed, Role, Root, Thrown
 from crashpath.ingest.phases import phase_of
-from crashpath.ingest.rules import Rule, Rules
+from crashpath.ingest.rules import HIGHEST_RANK, Rule, Rules
 from crashpath.ingest.wording import echoes, head, meaningful
 
 FIRST_CAUSE_RANK = 1.5  # an exception that no rule knows says more than "something failed", less than a symptom
@@ -86,7 +86,7 @@ def _judge(hits: tuple[Rule, ...]) -> _Line:
     for rule in hits:
         if rule.role in (Role.ROOT, Role.CONFIRMATION) and (best is None or rule.rank > best.rank):
             best = rule
-    if Role.CASCADE in roles and (best is None or best.rank < 4):
+    if Role.CASCADE in roles and (best is None or best.rank < HIGHEST_RANK):
         return _Line(None, Role.CASCADE)
     return _Line(best, Role.CONFIRMATION if best and best.role is Role.CONFIRMATION else Role.CASCADE)
 

@@ -1,7 +1,8 @@
 """Root rules: what a line of a log says about why something failed.
 
-Rules are data, one file a family (``rules_*.toml``). A table is named after the failure class that its rule
-tells, or ``unclassified`` where it tells none, or ``cascade`` / ``context`` for lines that are never the cause.
+Rules are data, one file a family (``rules_*.toml``). ``class`` is the failure class that a rule tells, ``role`` is
+``root`` unless it says otherwise: ``confirmation`` for a second witness, ``cascade`` for what follows from a cause,
+``context`` for what only looks like one.
 All patterns are RE2 expressions, matched anywhere in one line and without regard to case.
 
 Ranks: 4 states a specific cause · 3 states the kind of failure, which something else may have set off ·
@@ -16,14 +17,15 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
+from crashpath.ingest.classes import CLASSES
 from crashpath.ingest.literals import PatternError, Sieve
 from crashpath.ingest.model import Phase, Role
 
 # Where several rules of one rank match a line, the first in this order speaks.
 FAMILIES = ("noise", "oom", "device", "tokenizer", "graph", "load", "host", "dependency", "process")
-LOWEST_FAILURE_RANK = 2
+HIGHEST_RANK, LOWEST_FAILURE_RANK = 4, 2
 _ROLES = {role.value: role for role in Role}
+_PHASES = frozenset(phase.value for phase in Phase)
 _CLASS_IDS = frozenset(c.id for c in CLASSES)
 
 
@@ -101,7 +103,7 @@ def load_rules() -> Rules:
     for family in FAMILIES:
         name = f"rules_{family}.toml"
         data = tomllib.loads(folder.joinpath(name).read_text(encoding="utf-8"))
-        read.extend(_rule(name, kind, entry) for kind, entries in data.items() for entry in entries)
+        read.extend(_rule(name, entry) for entry in data["rule"])
     seen: set[str] = set()
     for rule in read:
         if rule.id in seen:
@@ -110,17 +112,20 @@ def load_rules() -> Rules:
     return Rules(tuple(read))
 
 
-def _rule(file: str, kind: str, entry: dict[str, Any]) -> Rule:
+def _rule(file: str, entry: dict[str, Any]) -> Rule:
     where = f"{file}: {entry.get('id', '(no id)')}"
-    role, failure_class = _kind(where, kind, entry)
-    phase = entry.get("phase")
-    if phase is not None and phase not in tuple(Phase):
+    role, failure_class, phase = entry.get("role", Role.ROOT.value), entry.get("class"), entry.get("phase")
+    if role not in _ROLES:
+        raise RuleError(f"{where}: there is no role {role}")
+    if failure_class is not None and failure_class not in _CLASS_IDS:
+        raise RuleError(f"{where}: there is no class {failure_class}")
+    if phase is not None and phase not in _PHASES:
         raise RuleError(f"{where}: there is no phase {phase}")
     try:
         return Rule(
             id=entry["id"],
-            role=role,
-            rank=int(entry.get("rank", 4)),
+            role=_ROLES[role],
+            rank=int(entry.get("rank", HIGHEST_RANK)),
             pattern=entry["pattern"],
             failure_class=failure_class,
             phase=phase,
@@ -131,17 +136,6 @@ def _rule(file: str, kind: str, entry: dict[str, Any]) -> Rule:
         )
     except KeyError as missing:
         raise RuleError(f"{where}: {missing} is missing") from missing
-
-
-def _kind(where: str, kind: str, entry: dict[str, Any]) -> tuple[Role, str | None]:
-    if kind in (Role.CASCADE, Role.CONTEXT):
-        return _ROLES[kind], None
-    if kind != UNCLASSIFIED and kind not in _CLASS_IDS:
-        raise RuleError(f"{where}: there is no class or role {kind}")
-    role = _ROLES.get(entry.get("role", Role.ROOT.value))
-    if role not in (Role.ROOT, Role.CONFIRMATION):
-        raise RuleError(f"{where}: its role can be root or confirmation")
-    return role, None if kind == UNCLASSIFIED else kind
 
 
 def _sieve(rules: tuple[Rule, ...]) -> Sieve:
