@@ -90,7 +90,8 @@ LINE_RULES: tuple[Rule, ...] = (
         "-",
     ),
     _rule("mpirun", "[", r"\[(?P<writer>\d+,\d+)\]<std(?:out|err)>: ?", ">:"),
-    _rule("rank", "[", r"\[(?P<writer>(?:rank|default|worker-?|local_rank:? ?)\d+)\]:? ?"),
+    _rule("rank", "[", r"\[(?P<writer>(?:rank|worker-?|local_rank:? ?)\d+)\]:? ?"),
+    _rule("torchrun", "[", r"\[(?P<writer>default\d+)\]:"),
     _rule("syslog5424", "<", r"<\d+>1 (?P<stamp>\S+) (?P<host>\S+) (?P<writer>\S+ \S+) \S+ (?:-|\[.*?\]) ?"),
     _rule("syslog-pri", "<", r"<\d{1,3}>(?=[A-Z\d])"),
     _rule(
@@ -178,7 +179,7 @@ LINE_RULES: tuple[Rule, ...] = (
     _rule(
         "level-bare",
         _LEVEL_FIRST,
-        rf"{_LEVEL}{_PAD}(?=[\[(A-Za-z'\" ]|\d{{4}}-|\d\d-\d\d )(?!EXCEPTION|ERROR|=)",
+        rf"{_LEVEL}{_PAD}(?=[\[(A-Za-z'\" \t]|\d{{4}}-|\d\d-\d\d )(?!EXCEPTION|ERROR|=)",
         " ",
         more=True,
     ),
