@@ -20,7 +20,7 @@ from scipy.sparse import csr_matrix
 
 from crashpath.clustering.encoder import Vectors
 from crashpath.clustering.items import Item
-from crashpath.clustering.terms import WEAK, Terms, family, terms_of
+from crashpath.clustering.terms import WEAK, Terms, family
 
 Distances = NDArray[np.float64]
 Flags = NDArray[np.bool_]
@@ -51,17 +51,17 @@ class Space:
 
     def __init__(self, items: Sequence[Item], vectors: Vectors, weights: Weights = WEIGHTS) -> None:
         self.items, self.vectors, self.weights = tuple(items), vectors, weights
-        self.terms = tuple(terms_of(item.text) for item in items)
+
+    @property
+    def terms(self) -> tuple[Terms, ...]:
+        return tuple(item.terms for item in self.items)
 
     def __len__(self) -> int:
         return len(self.items)
 
     def take(self, rows: Sequence[int]) -> Space:
         """Return the space of some rows."""
-        space = object.__new__(Space)
-        space.items, space.weights = tuple(self.items[i] for i in rows), self.weights
-        space.vectors, space.terms = self.vectors[list(rows)], tuple(self.terms[i] for i in rows)
-        return space
+        return Space([self.items[i] for i in rows], self.vectors[list(rows)], self.weights)
 
 
 def cosine(left: Vectors, right: Vectors) -> Distances:
@@ -102,7 +102,7 @@ def softer(left: Space, right: Space) -> Distances:
     both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
     total += np.where(both & ~same, w.kind, 0.0)
     weight += np.where(both, w.kind, 0.0)
-    return np.round(np.clip(total / weight, 0.0, 1.0), DECIMALS)
+    return np.asarray(np.round(np.clip(total / weight, 0.0, 1.0), DECIMALS), dtype=np.float64)
 
 
 def conflicts(left: Space, right: Space) -> Flags:

@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from crashpath.clustering.terms import Terms, terms_of
 from crashpath.ingest.model import Analysis, Frame
+from crashpath.ingest.signature import masked_message
 
-MAX_FRAMES = 6
+if TYPE_CHECKING:
+    from crashpath.ingest.clusters import SignatureFacts
 
 _GENERIC_KINDS = frozenset(
     re.findall(
@@ -26,13 +31,14 @@ _GENERIC_KINDS = frozenset(
 class Item:
     """A failure as clustering compares it.
 
-    ``text`` is what is embedded. ``kind`` is the last part of the root's exception type in lower case, empty where
-    it says nothing of the cause. ``frames`` are the innermost frames of the project, innermost first, else of any
-    module. ``cue`` is the class that the root rule knows, ``None`` where it knows none.
+    ``text`` is what is embedded, ``terms`` are the words and codes of the root message. ``kind`` is the last part of
+    the root's exception type in lower case, empty where it says nothing of the cause. ``frames`` are the project's
+    own, innermost first. ``cue`` is the class that the root rule knows, ``None`` where it knows none.
     """
 
     id: str
     text: str
+    terms: Terms
     kind: str = ""
     cue: str | None = None
     frames: tuple[str, ...] = ()
@@ -41,14 +47,50 @@ class Item:
 
 def item_of(analysis: Analysis, *, id: str | None = None) -> Item:
     """Return the item of one analysed record; ``id`` defaults to its signature's."""
-    signature = analysis.signature
-    return Item(
-        id=signature.id if id is None else id,
-        text=signature.text,
-        kind=kind_of(analysis.root.type),
+    signature, variant = analysis.signature, analysis.variant
+    return make_item(
+        signature.id if id is None else id,
+        signature.text,
+        variant.root_type,
+        variant.root_message,
         cue=analysis.root.failure_class,
-        frames=_frames(analysis.variant.frames),
+        frames=variant.frames,
         signature=signature.id,
+    )
+
+
+def item_of_signature(facts: SignatureFacts) -> Item:
+    """Return the item of a signature as the store has it."""
+    return make_item(
+        facts.id,
+        facts.text,
+        facts.root_type,
+        facts.root_message,
+        cue=facts.cue_class,
+        frames=facts.frames,
+        signature=facts.id,
+    )
+
+
+def make_item(
+    id: str,
+    text: str,
+    root_type: str,
+    root_message: str,
+    *,
+    cue: str | None = None,
+    frames: Sequence[Frame] = (),
+    signature: str = "",
+) -> Item:
+    """Return an item from the parts of a variant; ``frames`` are innermost first."""
+    return Item(
+        id=id,
+        text=text,
+        terms=terms_of(masked_message(root_message), raw=root_message),
+        kind=kind_of(root_type),
+        cue=cue,
+        frames=tuple(f"{frame.module}:{frame.function}" for frame in frames if frame.in_project),
+        signature=signature,
     )
 
 
@@ -56,8 +98,3 @@ def kind_of(exception: str) -> str:
     """Return the telling part of an exception type: ``torch.OutOfMemoryError`` → ``outofmemoryerror``; else empty."""
     last = re.split(r"[.:$/]", exception.strip())[-1].lower()
     return "" if last in _GENERIC_KINDS else last
-
-
-def _frames(frames: tuple[Frame, ...]) -> tuple[str, ...]:
-    own = [frame for frame in frames if frame.in_project] or list(frames)
-    return tuple(f"{frame.module}:{frame.function}" for frame in reversed(own[-MAX_FRAMES:]))

@@ -17,7 +17,6 @@ from crashpath.clustering.cohesion import NO_LINKS, TAU, Links, linked, spread, 
 from crashpath.clustering.encoder import Vectors
 from crashpath.clustering.items import Item
 from crashpath.clustering.propose import Proposal, Proposer, UmapHdbscan
-from crashpath.clustering.terms import terms_of
 
 EXEMPLARS = 16
 SLACK = 0.12
@@ -293,5 +292,5 @@ def _explain(
 
 
 def _why(item: Item, exemplar: Item, gap: float, threshold: float, words: str) -> Why:
-    shared, differing = shared_and_differing(terms_of(item.text), terms_of(exemplar.text))
+    shared, differing = shared_and_differing(item.terms, exemplar.terms)
     return Why(exemplar.id, gap, threshold, shared, differing, words)

@@ -41,7 +41,13 @@ _CODES: tuple[tuple[str, re.Pattern[str]], ...] = (
     ("errno", re.compile(r"\b(?:errno|os error)\W{1,2}(\d{1,3})\b", re.IGNORECASE)),
     ("signal", re.compile(r"\b(SIG[A-Z]{2,6})\b")),
     ("exit", re.compile(r"\bexit(?:ed)?(?:[ _]with)?[ _](?:code|status)\W{1,3}(-?\d{1,3})\b", re.IGNORECASE)),
-    ("status", re.compile(r"\b((?:CU[A-Z]*|NCCL|QNN|CL|VK|NVML|TRT|E[A-Z]{4,})(?:_[A-Z0-9]+)+)\b")),
+    (
+        "status",
+        re.compile(
+            r"\b((?:CUDNN|CUBLAS|CUSPARSE|CUFFT|CUSOLVER)_STATUS_[A-Z_]+|CUDA_ERROR_[A-Z_]+|NVML_[A-Z_]+"
+            r"|CL_[A-Z_]+|VK_ERROR_[A-Z_]+|QNN_[A-Z_]*ERROR[A-Z_]*|nccl[A-Z]\w+Error)\b"
+        ),
+    ),
     ("cuda", re.compile(r"\bCUDA (?:driver |runtime )?error\W{1,2}([a-z][a-z -]{5,60})", re.IGNORECASE)),
     ("op", re.compile(r"\b(?:running|implementation for(?: the node)?|operator|op_type|op)\W{1,2}([A-Z]\w+)\b")),
 )
@@ -64,8 +70,11 @@ class Terms:
 WEAK = 4
 
 
-def terms_of(text: str) -> Terms:
-    """Split a root text into its terms; placeholders of masked values and the exception's type are none."""
+def terms_of(text: str, *, raw: str | None = None) -> Terms:
+    """Split a masked root message into its terms; codes are read from the message as it was, where it is given.
+
+    Placeholders of masked values and an exception's type in front are no terms.
+    """
     text = _TYPE.sub(" ", text, count=1)
     plain = _PLACEHOLDER.sub(" ", text)
     words: set[str] = set()
@@ -75,7 +84,8 @@ def terms_of(text: str) -> Terms:
             names.add(token.lower())
         elif token.lower() in _NEGATIONS or (len(token) > 2 and token.lower() not in _STOP):
             words.add(_stem(token.lower()))
-    codes = {f"{family}={match.lower()}" for family, pattern in _CODES for match in pattern.findall(text)}
+    source = text if raw is None else raw
+    codes = {f"{family}={match.lower()}" for family, pattern in _CODES for match in pattern.findall(source)}
     return Terms(frozenset(words), frozenset(names), frozenset(codes))
 
 
