@@ -1,0 +1,281 @@
+"""Cutting streams into records: what opens one, what joins it, whose lines they are, and where to go on."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from datetime import UTC, datetime
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from crashpath.ingest import split as split_module
+from crashpath.ingest.gather import RECORD_BYTES
+from crashpath.ingest.model import Facts, Mark, Record
+from crashpath.ingest.read import open_source, split_lines
+from crashpath.ingest.split import Checkpoint, Item, SplitOptions, Splitter, Undecodable, one_record, split
+
+OPTIONS = SplitOptions(mtime=datetime(2025, 12, 1, tzinfo=UTC), is_failure=lambda line: "model is gone" in line)
+TRACE = 'Traceback (most recent call last):\n  File "a.py", line 3, in f\n    g()\n'
+
+
+def items(text: str | bytes, start: int = 0, options: SplitOptions = OPTIONS) -> list[Item]:
+    data = text.encode() if isinstance(text, str) else text
+    return list(
+        split(split_lines(iter([data[start : start + 200_000], data[start + 200_000 :]]), start), "s", options, start)
+    )
+
+
+def records(text: str | bytes, start: int = 0) -> list[Record]:
+    return [item for item in items(text, start) if isinstance(item, Record)]
+
+
+def texts(text: str) -> list[str]:
+    return [record.text for record in records(text)]
+
+
+def test_a_traceback_of_this_interpreter_is_one_record() -> None:
+    """A chained traceback as Python prints it today is one record, whole."""
+    code = "def f():\n    try: {}['a']\n    except KeyError as e: raise ValueError('bad') from e\nf()\n"
+    printed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False).stderr
+    assert texts(printed) == [printed.rstrip("\n")]
+
+
+def test_two_causes_are_two_records_and_so_is_a_repeat() -> None:
+    """A second complete traceback starts a record, whether of another cause or of the same again."""
+    text = f"{TRACE}ValueError: a\n{TRACE}KeyError: b\n{TRACE}KeyError: b\n"
+    assert [record.splitlines()[-1] for record in texts(text)] == ["ValueError: a", "KeyError: b", "KeyError: b"]
+
+
+def test_error_lines_before_a_trace_and_aftermath_join_it() -> None:
+    """The logger's words before, the exit code after and the engine's own death are one failure."""
+    text = (
+        f"ERROR: cannot start\n{TRACE}ValueError: a\nINFO: cleaning up\n"
+        f"{TRACE}x.EngineDeadError: see above\nprocess exited with code 1\nINFO: bye\n"
+    )
+    (record,) = records(text)
+    assert record.text.startswith("cannot start")
+    assert record.text.endswith("process exited with code 1")
+
+
+def test_the_same_trace_from_logger_and_interpreter_is_one_failure() -> None:
+    """A logger that prints a traceback before it goes on up is an echo."""
+    logged = "".join(f"ERROR 11-19 13:40:12 [a.py:1] {line}\n" for line in (TRACE + "ValueError: a").split("\n"))
+    assert len(texts(f"{logged}{TRACE}ValueError: a\n")) == 1
+
+
+def test_the_same_error_line_at_another_time_is_another_failure() -> None:
+    """Retries are counted; the same line twice in a moment is not."""
+    line = "2025-11-19 13:40:{:02d} ERROR cannot load\n"
+    assert len(texts(line.format(1) + line.format(1))) == 1
+    assert len(texts(line.format(1) + line.format(9) + line.format(20))) == 3
+
+
+def test_lines_of_several_writers_are_untangled() -> None:
+    """Interleaved traces come apart by their prefix, in the order of their lines."""
+    one = [f"a-1  | {line}" for line in (TRACE + "ValueError: a").split("\n")]
+    two = [f"b-1  | {line}" for line in (TRACE + "KeyError: b").split("\n")]
+    mixed = "\n".join(line for pair in zip(one, two, strict=True) for line in pair)
+    assert sorted(texts(mixed)) == [TRACE + "KeyError: b", TRACE + "ValueError: a"]
+    assert {record.marks[0].writer for record in records(mixed)} == {"a-1", "b-1"}
+
+
+def test_a_logger_in_the_midst_of_a_raw_trace_does_not_end_it() -> None:
+    """Raw lines go on after another thread's log line."""
+    text = TRACE + "INFO: request served\nValueError: a\n"
+    (record,) = records(text)
+    assert record.text.endswith("ValueError: a")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "Fatal Python error: Segmentation fault\n\n"
+        'Current thread 0x1 (most recent call first):\n  File "x.py", line 3 in f',
+        "terminate called after throwing an instance of 'std::bad_alloc'\n"
+        "  what():  std::bad_alloc\nAborted (core dumped)",
+        "run.sh: line 18:  2214 Illegal instruction     (core dumped) python serve.py",
+        "Killed",
+        'Exception in thread "main" java.io.IOException: x\n\tat a.B.c(B.java:1)\n'
+        "Caused by: java.lang.Error: y\n\t... 1 more",
+        "Error: boom\n    at f (/srv/a.js:1:2)\n    at g (/srv/b.js:2:3)",
+        "thread 'main' panicked at src/main.rs:3:5:\nindex out of bounds",
+        "python invoked oom-killer: gfp_mask=0x0\nCall Trace:\nMem-Info:\n"
+        "Memory cgroup out of memory: Killed process 9 (python)",
+        "oops, the model is gone",
+    ],
+)
+def test_every_runtimes_death_opens_a_record(text: str) -> None:
+    """Each shape is found between benign lines, whole, and the benign lines after it stay out."""
+    calm = "".join(f"INFO: request {n} served\n" for n in range(40))
+    (record,) = records(calm + text + "\n" + calm)
+    assert record.text.endswith(text)
+    assert record.text.count("served") <= 20
+
+
+def test_context_is_kept_before_and_the_offset_is_its_first_line() -> None:
+    """At most 20 lines before belong to the record; nothing else does."""
+    calm = [f"INFO: request {n} served\n" for n in range(30)]
+    (record,) = records("".join(calm) + TRACE + "ValueError: a\n")
+    assert record.offset == len("".join(calm[:10]))
+    assert record.text.splitlines()[0] == "request 10 served"
+
+
+def test_an_unlevelled_text_without_a_failure_is_one_plain_record() -> None:
+    """Nothing is dropped because nobody knows it."""
+    assert texts("the thing\nfell over\n") == ["the thing\nfell over"]
+
+
+def test_a_stream_that_says_all_is_well_gives_nothing_but_a_checkpoint() -> None:
+    """Benign levels are believed, and the lines are counted."""
+    text = "INFO: ready\nWARNING: slow\nDEBUG: x\n" * 30
+    assert items(text) == [Checkpoint(len(text))]
+    splitter = Splitter("s", OPTIONS)
+    for line in split_lines(iter([text.encode()])):
+        splitter.feed(line)
+    assert (splitter.lines, splitter.quiet, splitter.recorded) == (90, 90, 0)
+
+
+def test_an_empty_source_gives_nothing() -> None:
+    """No line, no record, no error."""
+    assert items("") == [Checkpoint(0)]
+
+
+def test_lines_that_are_no_text_are_told_apart() -> None:
+    """A stretch of bytes inside a log is one item with hash and place; the rest is read."""
+    blob = b"\x00\x01\x02\x00\x00\n\xff\xfe\xfd\xfc\x00\x00\n"
+    data = TRACE.encode() + b"ValueError: a\n" + blob + b"Killed\n"
+    found = items(data)
+    (bad,) = [item for item in found if isinstance(item, Undecodable)]
+    assert data[bad.offset : bad.end] == blob
+    assert len(bad.sha256) == 64
+    assert "ValueError: a" in "".join(record.text for record in records(data))
+
+
+def test_a_record_is_cut_to_head_and_tail() -> None:
+    """A trace that does not end stays within the limit, keeps both ends and is marked."""
+    text = (
+        TRACE + "".join(f'  File "a.py", line {n}, in f\n    g()\n' for n in range(40_000)) + "RecursionError: deep\n"
+    )
+    (record,) = records(text)
+    assert record.truncated
+    assert len(record.text) <= RECORD_BYTES
+    assert record.text.startswith(TRACE)
+    assert record.text.endswith("RecursionError: deep")
+    assert (record.offset, record.end) == (0, len(text))
+
+
+def test_time_and_facts_of_a_record_come_from_its_lines() -> None:
+    """The failure's own line tells the time; what lines say of facts goes before what the path says."""
+    options = SplitOptions(mtime=OPTIONS.mtime, facts=Facts(release="1", model="m"))
+    text = "Nov 15 22:10:38 node-3 app[9]: INFO: up\nNov 15 22:11:00 node-3 app[9]: ERROR: release=2 broke\n"
+    (record,) = [item for item in items(text, options=options) if isinstance(item, Record)]
+    assert record.at == datetime(2025, 11, 15, 22, 11, tzinfo=UTC)
+    assert (record.facts.release, record.facts.model, record.facts.host) == ("2", "m", "node-3")
+    assert record.marks[1] == Mark("ERROR", "app[9]", record.at)
+
+
+def test_one_record_keeps_every_line_and_groups_writers() -> None:
+    """The whole text is the record, whatever is in it; marks have one entry a line."""
+    record = one_record("a-1  | x\nb-1  | y\na-1  | z\n\nINFO: w", source="s", offset=5, options=OPTIONS)
+    assert record.text == "x\nz\n\ny\nw"
+    assert len(record.marks) == 5
+    assert (record.offset, record.end, record.source) == (5, 40, "s")
+    assert one_record("", source="s", options=OPTIONS).text == ""
+    assert one_record("plain\nwords", source="s", options=OPTIONS).marks == ()
+    assert one_record('{"message": "m", "exc_info": "a\\nb"}', source="s", options=OPTIONS).text == "m\na\nb"
+
+
+PREFIXES = (
+    "",
+    "",
+    "(Core pid=1) ERROR 11-19 13:40:{s:02d} [a.py:8] ",
+    "svc-1  | ",
+    "Nov 15 22:10:{s:02d} h app[{w}]: ",
+)
+PIECES = (
+    TRACE + "ValueError: bad {w}",
+    "Killed",
+    "loading {s}",
+    "Error: boom\n    at f (a.js:1:2)",
+    "java.lang.Error: x{w}\n\tat a.b.C(D.java:1)\nCaused by: y\n\t... 2 more",
+    "",
+    "ERROR: disk {w}",
+    "INFO: calm",
+    "INFO: calm\n" * 35,
+    "During handling of the above exception, another exception occurred:",
+    "\x00\x01\x00\x00\x00",
+    'Fatal Python error: Segmentation fault\n\nThread 0x1 (most recent call first):\n  File "x.py", line 3 in f',
+    '{{"level": "error", "message": "m{w}", "exc_info": "Traceback (most recent call last):\\nKeyError: {w}"}}',
+    "process exited with code 1",
+)
+PIECE = st.tuples(
+    st.sampled_from(PREFIXES), st.sampled_from(PIECES), st.integers(0, 59), st.integers(1, 2), st.integers(1, 9)
+)
+
+
+def render(pieces: list[tuple[str, str, int, int, int]]) -> bytes:
+    out = []
+    for prefix, piece, second, writer, most in pieces:
+        start = prefix.format(s=second, w=writer)
+        body = piece.format(s=second, w=writer).split("\n")
+        out += [start + line for line in (body[:most] if "calm" not in piece else body)]
+    return "\n".join(out).encode()
+
+
+def comparable(found: list[Item]) -> list[object]:
+    return [item for item in found if not isinstance(item, Checkpoint)]
+
+
+@settings(max_examples=40, deadline=None)
+@given(st.lists(PIECE, max_size=30))
+def test_a_restart_at_any_checkpoint_gives_the_remaining_records(pieces: list[tuple[str, str, int, int, int]]) -> None:
+    """Started again where a checkpoint stands, a splitter gives what the first one still had to give, and no offset
+    comes twice. Checkpoints are made dense for it."""
+    data = render(pieces)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(split_module, "SOFT_BYTES", 300)
+        patch.setattr(split_module, "HARD_BYTES", 2500)
+        found = items(data)
+        for index, item in enumerate(found):
+            if isinstance(item, Checkpoint):
+                assert comparable(items(data, item.offset)) == comparable(found[index + 1 :])
+    offsets = [item.offset for item in found if isinstance(item, Record)]
+    assert len(offsets) == len(set(offsets))
+
+
+@settings(max_examples=30, deadline=None)
+@given(st.lists(PIECE, max_size=30))
+def test_every_line_is_counted_once(pieces: list[tuple[str, str, int, int, int]]) -> None:
+    """Lines in records, lines that are no text and quiet lines add up, and each failure's words are in a record."""
+    data = render(pieces)
+    splitter = Splitter("s", OPTIONS)
+    found: list[Item] = []
+    for line in split_lines(iter([data])):
+        found.extend(splitter.feed(line))
+    found.extend(splitter.close())
+    kept = [item for item in found if isinstance(item, Record)]
+    assert splitter.lines == data.count(b"\n") + (not data.endswith(b"\n") and data != b"")
+    assert splitter.quiet >= 0
+    assert splitter.recorded <= sum(record.text.count("\n") + 1 for record in kept)
+    words = "\n".join(record.text for record in kept)
+    for sentence in ("ValueError: bad", "Killed", "disk ", "Fatal Python error"):
+        assert words.count(sentence) == data.count(sentence.encode())
+
+
+def test_checkpoints_come_often_in_a_long_stream(tmp_path: Path) -> None:
+    """A night that is killed loses little: a checkpoint at least every 4 MiB, and far more often as a rule."""
+    path = tmp_path / "long.log"
+    with path.open("w") as file:
+        for n in range(30_000):
+            file.write(f"INFO: request {n} served in 3 ms by worker 1\n")
+            if n % 1000 == 0:
+                file.write(TRACE + f"ValueError: {n}\n")
+    with open_source(str(path)) as source:
+        found = list(split(source.lines(), "s", OPTIONS))
+    places = [0, *(item.offset for item in found if isinstance(item, Checkpoint))]
+    assert len([item for item in found if isinstance(item, Record)]) == 30
+    assert max(b - a for a, b in pairwise(places)) < 400_000
