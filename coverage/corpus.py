@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import astuple, dataclass, fields
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import zstandard
@@ -31,7 +32,7 @@ from crashpath.coverage.vary import dress
 from crashpath.coverage.variation import Variation
 from crashpath.coverage.written import Written, load_written, render
 
-RUNS = {"oom_host": 5, "load_timeout": 5, "tokenizer": 4, "shape_inference": 4, "dependency": 3, "native_crash": 2}
+RUNS = {"oom_host": 3, "load_timeout": 3, "tokenizer": 4, "shape_inference": 3}
 WRITTEN = {
     "device_fault": 3,
     "device_init": 3,
@@ -41,6 +42,7 @@ WRITTEN = {
     "native_crash": 2,
 }
 LARGEST = 120_000  # bytes of one text; a longer one is cut in its middle
+_STAMP = re.compile(r"\b(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)\b")
 _HERE = re.compile(r"crashpath|/work/|faultrun|/tmp/run-", re.IGNORECASE)
 
 
@@ -80,12 +82,14 @@ class CorpusError(Exception):
 def plan(seed: int, gpu_logs: Iterable[tuple[str, str, str]] = ()) -> tuple[Job, ...]:
     """Return the jobs of a corpus in a fixed order. ``gpu_logs`` are (fault, class, text) of logs that ran on a GPU."""
     jobs: list[Job] = []
-    for fault in FAULTS:
-        for number in range(1, RUNS.get(fault.failure_class, 3) + 1):
-            jobs.append(_job(fault, number, seed, "ran", Variation.choose(_seed(seed, number), fault.id).model))
     for entry in load_written():
         for number in range(1, WRITTEN.get(entry.failure_class, 2) + 1):
             jobs.append(_job(entry, number, seed, "written", ""))
+    for number in range(1, max(RUNS.values()) + 1):  # each fault once before any runs again
+        for fault in random.Random(seed).sample(FAULTS, len(FAULTS)):  # mixed, so that a part of a run is a fair part
+            if number <= RUNS.get(fault.failure_class, 2):
+                model = Variation.choose(_seed(seed, number), fault.id).model
+                jobs.append(_job(fault, number, seed, "ran", model))
     for name, failure, text in gpu_logs:
         slot = slot_of(f"gpu-{name}", 1, "linux-gpu")
         label = Label(
@@ -136,8 +140,9 @@ def make(job: Job) -> str:
             text = render(job.source, job.seed, job.slot.at)
             framed = True
         case Fault():
+            started = datetime.now(UTC).replace(tzinfo=None)
             outcome = run_fault(job.source, job.seed)
-            text = outcome.text
+            text = move_stamps(outcome.text, started, job.slot.at)
             framed = False
             if outcome.timed_out:
                 raise CorpusError(f"ran into its limit of {job.source.timeout_s:.0f} s")
@@ -151,6 +156,18 @@ def make(job: Job) -> str:
     if len(text) > LARGEST:
         text = f"{text[: LARGEST // 3]}\n...\n{text[-LARGEST // 3 :]}"
     return dress(text, rng=rng, at=job.slot.at, model=job.label.model or "serve", framed=framed)
+
+
+def move_stamps(text: str, started: datetime, at: datetime) -> str:
+    """Move the stamps of a run that began at ``started`` as if it had begun at ``at``; other stamps stay."""
+
+    def moved(found: re.Match[str]) -> str:
+        stamp = datetime.fromisoformat(f"{found[1]} {found[3]}")
+        if not timedelta(minutes=-1) < stamp - started < timedelta(minutes=10):
+            return found.group()
+        return f"{stamp - started + at:%Y-%m-%d{found[2]}%H:%M:%S}"
+
+    return _STAMP.sub(moved, text)
 
 
 def write_log(path: Path, text: str) -> None:

@@ -18,6 +18,7 @@ def _engine(
     size: str = "3",
     before: str = "",
     source: str = "native_engine.cpp",
+    as_nobody: bool = False,
     flags: tuple[str, ...] = ("-O0", "-rdynamic", "-pthread"),
 ) -> Callable[[Arena], None]:
     """Return a fault's ``run``: compile the engine and start it under bash, which tells how it ended."""
@@ -25,6 +26,8 @@ def _engine(
     def run(arena: Arena) -> None:
         program = build(arena, source, *flags)
         target = arena.path(path) if path.startswith("models/") else path
+        if as_nobody:
+            target = arena.root / path
         after = arena.rng.choice(
             (
                 "exit $status",
@@ -34,16 +37,17 @@ def _engine(
             )
         )
         trace = {"ENGINE_STACKTRACE": "1"} if arena.rng.random() < 0.35 else {}
-        body = f"{before}\n{program} {mode} {target} {size}\nstatus=$?\n{after}"
+        trace["ENGINE_STEP"] = mode
+        body = f"{before}\n{program} {target} {size}\nstatus=$?\n{after}"
         if arena.variation.chatty:
             body = f'echo "loading {arena.variation.model} on $(nproc) threads"\n' + body
-        run_script(arena, body, trace)
+        run_script(arena, body, trace, as_nobody=as_nobody)
 
     return run
 
 
-def _files(mode: str, path: str = "-") -> Callable[[Arena], None]:
-    return _engine(mode, path=path, source="native_files.cpp")
+def _files(mode: str, path: str = "-", *, as_nobody: bool = False) -> Callable[[Arena], None]:
+    return _engine(mode, path=path, source="native_files.cpp", as_nobody=as_nobody)
 
 
 def _with_file(run: Callable[[Arena], None], name: str, data: bytes) -> Callable[[Arena], None]:
@@ -107,7 +111,7 @@ def _loader(kind: str) -> Callable[[Arena], None]:
         elif kind == "text":
             library.write_text("version https://git-lfs.github.com/spec/v1\n" * 40, encoding="ascii")
         program = build(arena, "native_engine.cpp", "-O0", "-rdynamic", "-pthread")
-        run_script(arena, f"{program} dlopen {library} 0\nexit $?")
+        run_script(arena, f"{program} {library} 0\nexit $?", {"ENGINE_STEP": "dlopen"})
 
     return run
 
@@ -126,7 +130,7 @@ def _linked(arena: Arena) -> None:
     _shared(arena, 'extern "C" int helper() { return 1; }', library, f"-Wl,-soname,{library.name}")
     program = build(arena, "native_engine.cpp", "-O0", "-pthread", "-Wl,--no-as-needed", str(library))
     library.unlink()
-    run_script(arena, f'{program} none\necho "server stopped: $?"')
+    run_script(arena, f'{program}\necho "server stopped: $?"')
 
 
 def _sanitizer(mode: str, kind: str = "address") -> Callable[[Arena], None]:
@@ -144,7 +148,11 @@ def _sanitizer(mode: str, kind: str = "address") -> Callable[[Arena], None]:
 def _debugger(mode: str) -> Callable[[Arena], None]:
     def run(arena: Arena) -> None:
         program = build(arena, "native_engine.cpp", "-g", "-O0", "-pthread")
-        run_script(arena, f"gdb -q -batch -nx -ex run -ex bt --args {program} {mode} - 3 2>&1 | grep -v -i debuginfod")
+        run_script(
+            arena,
+            f"gdb -q -batch -nx -ex run -ex bt --args {program} - 3 2>&1 | grep -v -i debuginfod",
+            {"ENGINE_STEP": mode},
+        )
 
     return run
 
@@ -154,7 +162,7 @@ def _deadlock(arena: Arena) -> None:
     program = build(arena, "native_engine.cpp", "-O0", "-pthread")
     run_script(
         arena,
-        f'timeout -v -s {arena.rng.choice(("KILL", "ABRT", "TERM"))} 2 {program} deadlock\nstatus=$?\necho "request watchdog: {program.name} stopped answering, killed (exit code $status)"\nexit $status',
+        f'timeout -v -s {arena.rng.choice(("KILL", "ABRT", "TERM"))} 2 {program}\nstatus=$?\necho "request watchdog: {program.name} stopped answering, killed (exit code $status)"\nexit $status',
     )
 
 
@@ -204,14 +212,6 @@ FAULTS = (
         "load",
     ),
     _fault(
-        "cpp-threads",
-        "oom_host",
-        "c++",
-        "start threads past the address-space limit",
-        _engine("thread", before="ulimit -v 200000"),
-        "load",
-    ),
-    _fault(
         "cpp-open-missing",
         "load_corrupt",
         "c++",
@@ -231,8 +231,8 @@ FAULTS = (
         "cpp-mkdir-readonly",
         "permission_disk",
         "c++",
-        "make a cache folder where nothing may be written",
-        _files("mkdir", path="/proc/model-cache/blobs"),
+        "make a cache folder as a user who may not",
+        _files("mkdir", path="models/cache/blobs", as_nobody=True),
         "load",
     ),
     _fault("cpp-deadlock", "hang", "c++", "two threads that wait for each other", _deadlock, "infer", "timeout"),

@@ -11,7 +11,7 @@ from crashpath.coverage.app import Code
 from crashpath.coverage.fault import Arena, Fault
 from crashpath.coverage.native import write_script
 
-SECONDS = 1.0
+SHORT, LONG = 1.0, 15.0  # seconds that a client waits: for a late answer, and for a refusal
 URL = "{scheme}://{host}:{port}/{place}/{model}/{file}"
 
 
@@ -90,17 +90,6 @@ async def read(url):
     return await reader.readexactly(4096)
         """,
     ),
-    "hub": Client(
-        "huggingface_hub",
-        "from urllib.parse import urlsplit\n\nfrom huggingface_hub import hf_hub_download",
-        """
-        parts = urlsplit(url)
-        repository = "/".join(parts.path.split("/")[1:3])
-        return hf_hub_download(repository, "config.json", endpoint=f"{parts.scheme}://{parts.netloc}", etag_timeout=seconds)
-        """,
-        ("module:huggingface_hub",),
-        40.0,
-    ),
     "psycopg": Client(
         "psycopg",
         "from urllib.parse import urlsplit\n\nimport psycopg",
@@ -113,8 +102,8 @@ async def read(url):
     ),
 }
 SHELL = {
-    "curl": "curl -fsS {insecure} --max-time 1 -o {target} {url}",
-    "wget": "wget -nv -t 1 -T 1 -O {target} {url}",
+    "curl": "curl -fsS --max-time {seconds} -o {target} {url}",
+    "wget": "wget -nv -t 1 -T {seconds} -O {target} {url}",
     "git": "git -c http.lowSpeedTime=1 -c http.lowSpeedLimit=1000 clone --depth 1 {url} {folder}",
 }
 
@@ -124,7 +113,6 @@ def _url(arena: Arena, mode: str) -> str:
     port = {
         "401": lambda: netserver.answer(401, 'WWW-Authenticate: Bearer realm="models"\r\n'),
         "403": lambda: netserver.answer(403),
-        "gated": lambda: netserver.answer(403, "X-Error-Code: GatedRepo\r\nX-Error-Message: Access to this model is restricted\r\n"),
         "refused": netserver.free_port,
         "reset": lambda: netserver.closing(reset=True),
         "closed": lambda: netserver.closing(reset=False),
@@ -146,8 +134,6 @@ def _url(arena: Arena, mode: str) -> str:
 
 def _fetch(client: Client, mode: str, phase: str) -> Callable[[Arena], None]:
     def run(arena: Arena) -> None:
-        if client.library == "huggingface_hub":
-            os.environ["HF_HUB_DOWNLOAD_TIMEOUT"] = "1"
         body, _, rest = client.body.partition("\n\n\nasync")
         definitions = "async" + rest if rest else ""
         arena.serve(
@@ -158,7 +144,7 @@ def _fetch(client: Client, mode: str, phase: str) -> Callable[[Arena], None]:
                 phase=phase,
                 once=mode in ("silent", "half", "connect"),
                 url=_url(arena, mode),
-                seconds=SECONDS,
+                seconds=SHORT if mode in ("silent", "half", "connect") else LONG,
             )
         )
 
@@ -172,8 +158,16 @@ def _shell(program: str, mode: str) -> Callable[[Arena], None]:
         import subprocess
 
         target = arena.path("models/{model}.bin")
-        command = SHELL[program].format(insecure="", target=target, folder=target.with_suffix(""), url=_url(arena, mode))
-        after = arena.rng.choice(("exit $?", 'echo "model download failed (exit $?)" >&2; exit 1', 'echo "init container: fetch failed with $?"; exit 1'))
+        command = SHELL[program].format(
+            insecure="", target=target, folder=target.with_suffix(""), url=_url(arena, mode)
+        )
+        after = arena.rng.choice(
+            (
+                "exit $?",
+                'echo "model download failed (exit $?)" >&2; exit 1',
+                'echo "init container: fetch failed with $?"; exit 1',
+            )
+        )
         script = write_script(arena, f'echo "fetching {arena.variation.model}"\n{command}\n{after}')
         os.chdir(arena.root)
         raise SystemExit(subprocess.run(["bash", str(script)], check=False).returncode)
@@ -184,7 +178,6 @@ def _shell(program: str, mode: str) -> Callable[[Arena], None]:
 _TITLES = {
     "401": "fetch what needs a login",
     "403": "fetch what is forbidden",
-    "gated": "fetch a gated repository",
     "refused": "fetch from a port where nobody listens",
     "reset": "fetch from a server that resets",
     "closed": "fetch from a server that hangs up",
@@ -201,7 +194,6 @@ _NO = {
     "urllib3": ("refused", "reset", "unknown"),
     "httpx": ("401", "403", "refused", "unknown", "tls"),
     "asyncio": ("refused", "closed"),
-    "hub": ("401", "gated"),
     "psycopg": ("refused", "unknown"),
 }
 _LATE = {
@@ -236,7 +228,15 @@ def _table(modes: dict[str, tuple[str, ...]], failure: str) -> list[Fault]:
 
 def _shell_table(modes: dict[str, tuple[str, ...]], failure: str) -> list[Fault]:
     return [
-        Fault(f"fetch-{name}-{mode}", failure, "prepare" if failure == "network_auth" else "load", name, f"{_TITLES[mode]} ({name})", _shell(name, mode), (name, "bash", "openssl"))
+        Fault(
+            f"fetch-{name}-{mode}",
+            failure,
+            "prepare" if failure == "network_auth" else "load",
+            name,
+            f"{_TITLES[mode]} ({name})",
+            _shell(name, mode),
+            (name, "bash", "openssl"),
+        )
         for name, known in modes.items()
         for mode in known
     ]

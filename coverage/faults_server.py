@@ -7,32 +7,19 @@ import socket
 from crashpath.coverage.fault import Arena, Fault
 from crashpath.coverage.server_app import gunicorn, uvicorn, write_asgi, write_wsgi
 
-_SLOW = (
-    "MODEL = time.sleep(60)  # weights come from a slow disk",
-    "def load():\n    time.sleep(60)\n\n\nMODEL = load()",
-    "for shard in range(40):\n    time.sleep(2)",
-)
-
-
-def _boot_timeout(arena: Arena) -> None:
-    module = write_wsgi(arena, load=arena.rng.choice(_SLOW))
-    gunicorn(arena, module, "--timeout", "1", *_level(arena), seconds=4.0)
-
-
-def _level(arena: Arena) -> tuple[str, ...]:
-    return arena.rng.choice(((), ("--log-level", "debug"), ("--worker-class", "gthread")))[:2] if arena.variation.chatty else ()
-
 
 def _request_timeout(arena: Arena) -> None:
-    body = arena.rng.choice(("time.sleep(60)", "while True:\n    time.sleep(0.5)", "os.wait() if False else time.sleep(90)"))
-    gunicorn(arena, write_wsgi(arena, request=body), "--timeout", "1", seconds=5.0, ask=True)
+    body = arena.rng.choice(
+        ("time.sleep(60)", "while True:\n    time.sleep(0.5)", "os.wait() if False else time.sleep(90)")
+    )
+    gunicorn(arena, write_wsgi(arena, request=body), "--timeout", "1", seconds=12.0, ask=True)
 
 
 def _request_stuck(arena: Arena) -> None:
     """The worker ignores the abort that the master sends first, so it is killed with signal 9."""
     load = "import signal\n\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGABRT})"
     request = "import signal\nsignal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGABRT})\ntime.sleep(60)"
-    gunicorn(arena, write_wsgi(arena, load=load, request=request), "--timeout", "1", seconds=6.0, ask=True)
+    gunicorn(arena, write_wsgi(arena, load=load, request=request), "--timeout", "1", seconds=13.0, ask=True)
 
 
 def _worker_killed(arena: Arena) -> None:
@@ -51,24 +38,31 @@ def _worker_killed(arena: Arena) -> None:
     def start(server, worker):
         threading.Thread(target=watch, args=(200 << 20,), daemon=True).start()
     """
-    request = "start(None, None)\nkept = []\nwhile True:\n    kept.append(bytearray(b'x') * (20 << 20))\n    time.sleep(0.02)"
-    gunicorn(arena, write_wsgi(arena, load=load, request=request), seconds=4.0, ask=True)
+    request = (
+        "start(None, None)\nkept = []\nwhile True:\n    kept.append(bytearray(b'x') * (20 << 20))\n    time.sleep(0.02)"
+    )
+    gunicorn(arena, write_wsgi(arena, load=load, request=request), seconds=10.0, ask=True)
 
 
 def _boot_import(arena: Arena) -> None:
     name = arena.rng.choice(("tritonclient", "xformers", "fasttext", "lightgbm", "detectron2", "sherpa_onnx"))
-    gunicorn(arena, write_wsgi(arena, imports=f"import {name}"), seconds=8.0)
+    gunicorn(arena, write_wsgi(arena, imports=f"import {name}"), seconds=40.0)
 
 
 def _boot_missing_model(arena: Arena) -> None:
     path = arena.path("models/{model}/{stem}.onnx")
     load = f'with open("{path}", "rb") as file:\n    MODEL = file.read()'
-    gunicorn(arena, write_wsgi(arena, load=load), seconds=8.0)
+    gunicorn(arena, write_wsgi(arena, load=load), seconds=40.0)
 
 
 def _worker_segfault(arena: Arena) -> None:
     request = "import ctypes\nctypes.string_at(8)"
-    gunicorn(arena, write_wsgi(arena, load="import faulthandler\n\nfaulthandler.enable()", request=request), seconds=4.0, ask=True)
+    gunicorn(
+        arena,
+        write_wsgi(arena, load="import faulthandler\n\nfaulthandler.enable()", request=request),
+        seconds=4.0,
+        ask=True,
+    )
 
 
 def _no_module(arena: Arena) -> None:
@@ -110,21 +104,20 @@ def _startup_memory(arena: Arena) -> None:
 
 def _asgi_timeout(arena: Arena) -> None:
     request = "async with asyncio.timeout(0.5):\n    await asyncio.sleep(60)"
-    uvicorn(arena, f"{write_asgi(arena, request=request).stem}:app", seconds=3.0, ask=True)
+    uvicorn(arena, f"{write_asgi(arena, request=request).stem}:app", seconds=9.0, ask=True)
 
 
 def _gunicorn(name: str, failure: str, phase: str, title: str, run: object) -> Fault:
     assert callable(run)
-    return Fault(f"gunicorn-{name}", failure, phase, "gunicorn", title, run, ("linux", "module:gunicorn"), 30.0)
+    return Fault(f"gunicorn-{name}", failure, phase, "gunicorn", title, run, ("linux", "module:gunicorn"), 60.0)
 
 
 def _uvicorn(name: str, failure: str, phase: str, title: str, run: object) -> Fault:
     assert callable(run)
-    return Fault(f"uvicorn-{name}", failure, phase, "uvicorn", title, run, ("module:uvicorn",), 30.0)
+    return Fault(f"uvicorn-{name}", failure, phase, "uvicorn", title, run, ("module:uvicorn",), 60.0)
 
 
 FAULTS: tuple[Fault, ...] = (
-    _gunicorn("boot-timeout", "load_timeout", "load", "a worker that loads longer than the master waits", _boot_timeout),
     _gunicorn("request-timeout", "hang", "infer", "a worker that does not answer", _request_timeout),
     _gunicorn("request-stuck", "hang", "infer", "a worker that does not answer and has to be killed", _request_stuck),
     _gunicorn("worker-killed", "oom_host", "infer", "a worker that grew is killed", _worker_killed),
@@ -135,7 +128,9 @@ FAULTS: tuple[Fault, ...] = (
     _uvicorn("app-import", "dependency", "load", "an app that imports what is not there", _app_import),
     _uvicorn("port-taken", "unclassified", "load", "a port that is taken", _port_taken),
     _uvicorn("startup-timeout", "load_timeout", "load", "a lifespan that is not ready in time", _startup_timeout),
-    _uvicorn("startup-missing-model", "load_corrupt", "load", "a lifespan whose model is not there", _startup_missing_model),
+    _uvicorn(
+        "startup-missing-model", "load_corrupt", "load", "a lifespan whose model is not there", _startup_missing_model
+    ),
     _uvicorn("startup-memory", "oom_host", "load", "a lifespan that allocates past the limit", _startup_memory),
     _uvicorn("request-timeout", "hang", "infer", "a request that is not answered in time", _asgi_timeout),
 )

@@ -10,6 +10,7 @@ import textwrap
 from importlib.resources import files
 from pathlib import Path
 
+from crashpath.coverage.breakage import drop_privileges
 from crashpath.coverage.fault import Arena
 
 NAMES = (
@@ -51,6 +52,9 @@ def become(arena: Arena, *command: str | Path, env: dict[str, str] | None = None
     os.execve(program, [str(part) for part in command], {**os.environ, **(env or {})})
 
 
-def run_script(arena: Arena, body: str, env: dict[str, str] | None = None) -> None:
+def run_script(arena: Arena, body: str, env: dict[str, str] | None = None, *, as_nobody: bool = False) -> None:
     """Run a shell script as the main program: bash tells of a child's signal as it does for any service."""
-    become(arena, "bash", write_script(arena, body), env=env)
+    script = write_script(arena, body)
+    if as_nobody:
+        drop_privileges()
+    become(arena, "bash", script, env=env)

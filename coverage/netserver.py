@@ -46,7 +46,10 @@ def half() -> int:
 
     def reply(peer: socket.socket) -> None:
         peer.recv(65536)
-        peer.sendall(b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 90000000\r\n\r\n" + bytes(5000))
+        peer.sendall(
+            b"HTTP/1.1 200 OK\r\nContent-Type: application/octet-stream\r\nContent-Length: 90000000\r\n\r\n"
+            + bytes(5000)
+        )
         kept.append(peer)
 
     return _serve(reply)
@@ -85,7 +88,9 @@ def self_signed(folder: Path) -> int:
     key, certificate = folder / "tls.key", folder / "tls.crt"
     command = ["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "2", "-subj", "/CN=localhost"]
     extension = ["-addext", "subjectAltName=DNS:localhost,IP:127.0.0.1"]
-    subprocess.run([*command, *extension, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True)
+    subprocess.run(
+        [*command, *extension, "-keyout", str(key), "-out", str(certificate)], check=True, capture_output=True
+    )
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     context.load_cert_chain(certificate, key)
 

@@ -15,7 +15,7 @@ from pathlib import Path
 from crashpath.coverage.fault import Arena
 from crashpath.coverage.netserver import free_port
 
-_WSGI = '''
+_WSGI = """
 import os
 import time
 
@@ -28,8 +28,8 @@ def app(environ, start_response):
     {request}
     start_response("200 OK", [("Content-Type", "text/plain")])
     return [b"ok"]
-'''
-_ASGI = '''
+"""
+_ASGI = """
 import asyncio
 import contextlib
 import os
@@ -63,7 +63,7 @@ async def app(scope, receive, send):
     {request}
     await send({{"type": "http.response.start", "status": 200, "headers": []}})
     await send({{"type": "http.response.body", "body": b"ok"}})
-'''
+"""
 
 
 def _indented(body: str) -> str:
@@ -78,7 +78,9 @@ def write_wsgi(arena: Arena, *, load: str = "", request: str = "pass", imports: 
     return path
 
 
-def write_asgi(arena: Arena, *, load: str = "", startup: str = "pass", request: str = "pass", imports: str = "") -> Path:
+def write_asgi(
+    arena: Arena, *, load: str = "", startup: str = "pass", request: str = "pass", imports: str = ""
+) -> Path:
     """Write an ASGI module with a lifespan."""
     path = arena.path(arena.rng.choice(("main.py", "asgi.py", "api.py", "serve.py")))
     source = _ASGI.format(
@@ -88,14 +90,16 @@ def write_asgi(arena: Arena, *, load: str = "", startup: str = "pass", request: 
     return path
 
 
-def gunicorn(arena: Arena, module: Path, *flags: str, seconds: float = 6.0, ask: bool = False, workers: int = 1) -> None:
+def gunicorn(
+    arena: Arena, module: Path, *flags: str, seconds: float = 6.0, ask: bool = False, workers: int = 1
+) -> None:
     """Start gunicorn's master with ``module`` and end it after ``seconds``; ``ask`` sends it a request meanwhile."""
     port = free_port()
     command = [sys.executable, "-m", "gunicorn", "--bind", f"127.0.0.1:{port}", "--workers", str(workers)]
     _run([*command, *flags, f"{module.stem}:app"], arena, port, seconds, ask)
 
 
-def uvicorn(arena: Arena, target: str, *flags: str, port: int = 0, seconds: float = 6.0, ask: bool = False) -> None:
+def uvicorn(arena: Arena, target: str, *flags: str, port: int = 0, seconds: float = 40.0, ask: bool = False) -> None:
     """Start uvicorn with ``target`` (``module:app``)."""
     port = port or free_port()
     command = [sys.executable, "-m", "uvicorn", target, "--host", "127.0.0.1", "--port", str(port), "--no-use-colors"]
@@ -120,9 +124,9 @@ def _run(command: list[str], arena: Arena, port: int, seconds: float, ask: bool)
 
 def _ask(port: int) -> None:
     """Send requests until one was taken; what comes of it is the server's affair."""
-    for _ in range(40):
+    for _ in range(200):
         try:
-            urllib.request.urlopen(f"http://127.0.0.1:{port}/predict", timeout=8).read()
+            urllib.request.urlopen(f"http://127.0.0.1:{port}/predict", timeout=30).read()
             return
         except urllib.error.URLError as error:
             if not isinstance(error.reason, ConnectionRefusedError):
