@@ -10,12 +10,26 @@ from crashpath.coverage.fault import Arena, Fault
 from crashpath.coverage.faults_ort import ORT, mlp_file, saved
 
 NUMPY_ORT = "import numpy as np\nimport onnxruntime as ort"
+LOG = 'log = logging.getLogger("ort_session")'
 
 
 def _serve_run(arena: Arena, path: Path, feed: str, *, memory_mib: int = 0) -> None:
-    body = f'session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])\nreturn session.run(None, {feed})'
+    body = f"""
+    session = ort.InferenceSession(path, providers=["CPUExecutionProvider"])
+    log.info("session on %s", session.get_providers())
+    return session.run(None, {feed})
+    """
     v = arena.variation
-    code = Code.of(body, NUMPY_ORT, phase="infer", path=path, batch=v.batch, width=v.width, other=v.other)
+    code = Code.of(
+        body,
+        f"import logging\n\n{NUMPY_ORT}",
+        definitions=LOG,
+        phase="infer",
+        path=path,
+        batch=v.batch,
+        width=v.width,
+        other=v.other,
+    )
     arena.serve(code, memory_mib=memory_mib)
 
 

@@ -87,7 +87,7 @@ def _version_conflict(arena: Arena) -> None:
 
 def _requirement_unmet(arena: Arena) -> None:
     """A plugin whose metadata asks for more than is installed, resolved by the standard library's own look-up."""
-    wanted = arena.rng.choice(("serving-plugins-cuda", "rank-ops-native", "tokenizer-fast-ext", "onnx-extras"))
+    wanted = arena.rng.choice(("serving-plugins", "rank-ops-native", "feature-store-client", "model-registry-sdk"))
     arena.serve(Code.of(f'return version("{wanted}")', "from importlib.metadata import version"))
 
 
