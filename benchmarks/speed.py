@@ -103,11 +103,7 @@ def drain(masked: bool) -> Callable[[Sequence[str]], None]:
     """Drain3 with defaults, a line at a time, with or without the masks."""
     config = TemplateMinerConfig()
     if masked:
-        config.masking_instructions = [
-            MaskingInstruction(rf"(?<![A-Za-z0-9_])(?:{_unnamed(mask.pattern)})", mask.name.upper())
-            for mask in MASKS
-            if not mask.after and (mask.placeholder or mask.to) and not mask.inner
-        ]
+        config.masking_instructions = masking_instructions()
     miner = TemplateMiner(config=config)
 
     def run(records: Sequence[str]) -> None:
@@ -116,6 +112,15 @@ def drain(masked: bool) -> Callable[[Sequence[str]], None]:
                 miner.add_log_message(line)
 
     return run
+
+
+def masking_instructions() -> list[MaskingInstruction]:
+    """The masks that Drain3 can use: those that need no word before them and replace the whole match."""
+    return [
+        MaskingInstruction(rf"(?<![A-Za-z0-9_])(?:{_unnamed(mask.pattern)})", mask.name.upper())
+        for mask in MASKS
+        if not mask.after and (mask.placeholder or mask.to) and not mask.inner
+    ]
 
 
 def _unnamed(pattern: str) -> str:
