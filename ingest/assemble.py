@@ -54,7 +54,9 @@ def make_record(kept: list[Kept], source: str, facts: Facts, first: int, truncat
         truncated = True
     times = [item.at for item in kept[first:] if item.at] or [item.at for item in kept if item.at]
     at = times[0] if times else None
-    return Record(source, kept[0].offset, kept[-1].end, text, tuple(marks), found.over(facts_in(text)).over(facts), at, truncated)
+    return Record(
+        source, kept[0].offset, kept[-1].end, text, tuple(marks), found.over(facts_in(text)).over(facts), at, truncated
+    )
 
 
 def _cut(text: str, marks: list[Mark]) -> tuple[str, list[Mark]]:

@@ -6,7 +6,6 @@ give: a checkpoint is where it forgets everything.
 
 from __future__ import annotations
 
-import hashlib
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -17,6 +16,7 @@ from crashpath.ingest.clock import parse_stamp
 from crashpath.ingest.gather import Fate, Gathering
 from crashpath.ingest.lines import Line, decode, peel
 from crashpath.ingest.model import Record
+from crashpath.ingest.nottext import NotText, Undecodable
 from crashpath.ingest.opening import Kind, kind_of
 from crashpath.ingest.whole import SplitOptions, one_record
 
@@ -33,7 +33,6 @@ HARD_BYTES = 4 * 1024 * 1024
 _SILENT_LINES = 512
 _MOST_WRITERS = 256
 _LEVELLED_ENOUGH = 50
-_PREVIEW_BYTES = 200
 _BENIGN_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARNING"})
 
 
@@ -44,32 +43,7 @@ class Checkpoint:
     offset: int
 
 
-@dataclass(frozen=True, slots=True)
-class Undecodable:
-    """Lines that are no text: where, why, their hash, and their first bytes for a preview."""
-
-    offset: int
-    end: int
-    reason: str
-    sha256: str
-    preview: bytes
-
-
 Item = Record | Checkpoint | Undecodable
-
-
-class _Bad:
-    """Lines in a row that are no text."""
-
-    def __init__(self, line: RawLine) -> None:
-        self.offset = line.offset
-        self.end = line.end
-        self.preview = line.data[:_PREVIEW_BYTES]
-        self.hash = hashlib.sha256(line.data)
-
-    def add(self, line: RawLine) -> None:
-        self.end = line.end
-        self.hash.update(b"\n" + line.data)
 
 
 class Splitter:
@@ -88,7 +62,7 @@ class Splitter:
         # Only from its very start can a source be told to hold nothing but one plain text.
         self._plain: list[Kept] | None = [] if start_offset == 0 else None
         self._plain_size = self._plain_gone = self._benign = self._unlevelled = 0
-        self._bad: _Bad | None = None
+        self._bad: NotText | None = None
         self._forget(start_offset)
 
     @property
@@ -141,7 +115,7 @@ class Splitter:
         if since >= HARD_BYTES:
             done = (*self._flush_bad(), *self._make_room(raw.offset, since, ""))
         if self._bad is None:
-            self._bad = _Bad(raw)
+            self._bad = NotText(raw)
         else:
             self._bad.add(raw)
         return done
@@ -150,7 +124,7 @@ class Splitter:
         bad, self._bad = self._bad, None
         if bad is None:
             return ()
-        return (Undecodable(bad.offset, bad.end, "not text", bad.hash.hexdigest(), bad.preview),)
+        return (bad.item(),)
 
     def _take(self, raw: RawLine, text: str) -> Sequence[Item]:
         line = peel(text)

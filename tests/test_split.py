@@ -230,7 +230,7 @@ def comparable(found: list[Item]) -> list[object]:
     return [item for item in found if not isinstance(item, Checkpoint)]
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(st.lists(PIECE, max_size=30))
 def test_a_restart_at_any_checkpoint_gives_the_remaining_records(pieces: list[tuple[str, str, int, int, int]]) -> None:
     """Started again where a checkpoint stands, a splitter gives what the first one still had to give, and no offset
@@ -247,7 +247,7 @@ def test_a_restart_at_any_checkpoint_gives_the_remaining_records(pieces: list[tu
     assert len(offsets) == len(set(offsets))
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(st.lists(PIECE, max_size=30))
 def test_every_line_is_counted_once(pieces: list[tuple[str, str, int, int, int]]) -> None:
     """Lines in records, lines that are no text and quiet lines add up, and each failure's words are in a record."""
