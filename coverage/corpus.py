@@ -24,12 +24,12 @@ from pathlib import Path
 
 import zstandard
 
-from crashpath.coverage.nights import Slot, slot_of
 from crashpath.coverage.fault import Fault, missing
 from crashpath.coverage.faultrun import run_fault
 from crashpath.coverage.faults import FAULTS
-from crashpath.coverage.vary import dress
+from crashpath.coverage.nights import Slot, slot_of
 from crashpath.coverage.variation import Variation
+from crashpath.coverage.vary import dress
 from crashpath.coverage.written import Written, load_written, render
 
 RUNS = {"oom_host": 3, "load_timeout": 3, "tokenizer": 4, "shape_inference": 3}
@@ -42,7 +42,7 @@ WRITTEN = {
     "native_crash": 2,
 }
 LARGEST = 120_000  # bytes of one text; a longer one is cut in its middle
-_STAMP = re.compile(r"\b(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)\b")
+_STAMP = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)\b")
 _HERE = re.compile(r"crashpath|/work/|faultrun|/tmp/run-", re.IGNORECASE)
 
 
@@ -83,8 +83,8 @@ def plan(seed: int, gpu_logs: Iterable[tuple[str, str, str]] = ()) -> tuple[Job,
     """Return the jobs of a corpus in a fixed order. ``gpu_logs`` are (fault, class, text) of logs that ran on a GPU."""
     jobs: list[Job] = []
     for entry in load_written():
-        for number in range(1, WRITTEN.get(entry.failure_class, 2) + 1):
-            jobs.append(_job(entry, number, seed, "written", ""))
+        numbers = range(1, WRITTEN.get(entry.failure_class, 2) + 1)
+        jobs.extend(_job(entry, number, seed, "written", "") for number in numbers)
     for number in range(1, max(RUNS.values()) + 1):  # each fault once before any runs again
         for fault in random.Random(seed).sample(FAULTS, len(FAULTS)):  # mixed, so that a part of a run is a fair part
             if number <= RUNS.get(fault.failure_class, 2):
@@ -198,7 +198,10 @@ def read_labels(path: Path) -> tuple[Label, ...]:
     with path.open(encoding="utf-8", newline="") as source:
         rows = csv.reader(source)
         next(rows)
-        return tuple(Label(*row[:6], int(row[6]), *row[7:]) for row in rows)
+        return tuple(
+            Label(file, failure, fault, library, origin, phase, int(night), release, platform, model)
+            for file, failure, fault, library, origin, phase, night, release, platform, model in rows
+        )
 
 
 _GPU_LIBRARIES = {"ort": "onnxruntime", "nvcc": "cuda", "compile": "torch", "int4": "torch", "host": "python"}

@@ -104,7 +104,7 @@ def _broken_library(content: bytes) -> Callable[[Arena], object]:
 
 def _url(kind: str) -> Callable[[Arena], object]:
     def make(arena: Arena) -> object:
-        port = {
+        ports: dict[str, Callable[[], int]] = {
             "refused": netserver.free_port,
             "silent": netserver.silent,
             "tls": lambda: netserver.self_signed(arena.folder),
@@ -112,7 +112,7 @@ def _url(kind: str) -> Callable[[Arena], object]:
         scheme = "https" if kind == "tls" else "http"
         if kind == "unknown":
             return f"http://model-store.invalid:9000/models/{arena.variation.model}.onnx"
-        return f"{scheme}://localhost:{port[kind]()}/models/{arena.variation.model}/{arena.variation.stem}.onnx"
+        return f"{scheme}://localhost:{ports[kind]()}/models/{arena.variation.model}/{arena.variation.stem}.onnx"
 
     return make
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from crashpath.coverage.fault import Arena, Fault
 from crashpath.coverage.native import build, run_script
 
+_CORES = ("inference_core", "onnxruntime", "tensorflow_cc", "openblas")
 GXX = ("linux", "g++")
 
 
@@ -33,7 +34,7 @@ def _engine(
                 "exit $status",
                 'echo "$(date -u +%FT%TZ) engine exited with code $status"\nexit $status',
                 'echo "[entrypoint] child exited, status=$status" >&2\nexit $status',
-                'if [ $status -ne 0 ]; then echo "ERROR: inference backend terminated unexpectedly (exit code $status)"; fi\nexit $status',
+                'echo "ERROR: inference backend terminated unexpectedly (exit code $status)"\nexit $status',
             )
         )
         trace = {"ENGINE_STACKTRACE": "1"} if arena.rng.random() < 0.35 else {}
@@ -124,9 +125,7 @@ def _shared(arena: Arena, source: str, target: object, *flags: str) -> None:
 
 def _linked(arena: Arena) -> None:
     """A program whose own library is gone: the loader ends it before ``main``."""
-    library = arena.path(
-        f"lib/lib{arena.rng.choice(('inference_core', 'onnxruntime', 'tensorflow_cc', 'openblas'))}.so.{arena.variation.batch}"
-    )
+    library = arena.path(f"lib/lib{arena.rng.choice(_CORES)}.so.{arena.variation.batch}")
     _shared(arena, 'extern "C" int helper() { return 1; }', library, f"-Wl,-soname,{library.name}")
     program = build(arena, "native_engine.cpp", "-O0", "-pthread", "-Wl,--no-as-needed", str(library))
     library.unlink()
@@ -162,7 +161,8 @@ def _deadlock(arena: Arena) -> None:
     program = build(arena, "native_engine.cpp", "-O0", "-pthread")
     run_script(
         arena,
-        f'timeout -v -s {arena.rng.choice(("KILL", "ABRT", "TERM"))} 2 {program}\nstatus=$?\necho "request watchdog: {program.name} stopped answering, killed (exit code $status)"\nexit $status',
+        f"timeout -v -s {arena.rng.choice(('KILL', 'ABRT', 'TERM'))} 2 {program}\nstatus=$?\n"
+        f'echo "request watchdog: {program.name} stopped answering, killed (exit code $status)"\nexit $status',
     )
 
 

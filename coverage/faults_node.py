@@ -86,14 +86,14 @@ def _address(kind: str) -> Callable[[Arena], object]:
             return f"http://{arena.rng.choice(('minio', 'models', 'artifacts'))}.invalid:9000/{path}"
         if kind == "tls":
             return f"https://localhost:{netserver.self_signed(arena.folder)}/{path}"
-        port = {
+        ports: dict[str, Callable[[], int]] = {
             "refused": netserver.free_port,
             "reset": lambda: netserver.closing(reset=True),
             "closed": lambda: netserver.closing(reset=False),
             "silent": netserver.silent,
             "401": lambda: netserver.answer(401),
-        }[kind]()
-        return f"http://127.0.0.1:{port}/{path}"
+        }
+        return f"http://127.0.0.1:{ports[kind]()}/{path}"
 
     return make
 

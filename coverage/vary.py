@@ -123,7 +123,7 @@ def _plain_line(log: Log, level: str, message: str, index: int, style: int) -> s
         f"{level}:     {message}",
         f"[{day} {clock} +0000] [{log.rng.randint(7, 99)}] [{level}] {message}",
         f"{day}T{clock}Z {level.lower()} {message}",
-        f'time={day}T{clock}.{stamp.microsecond // 1000:03d}Z level={level} source=serve.go:{log.rng.randint(20, 900)} msg="{message}"',
+        f'time={day}T{clock}Z level={level} source=serve.go:{log.rng.randint(20, 900)} msg="{message}"',
         message,
     )[style]
 
@@ -177,11 +177,13 @@ def _stern(log: Log, writer: str, index: int) -> str:
 
 
 def _cri(log: Log, writer: str, index: int) -> str:
-    return f"{log.clock(index).strftime('%Y-%m-%dT%H:%M:%S.%f')}{index % 1000:03d}Z {'stderr' if writer == 'a' else 'stdout'} F "
+    stamp = f"{log.clock(index):%Y-%m-%dT%H:%M:%S.%f}{index % 1000:03d}Z"
+    return f"{stamp} {'stderr' if writer == 'a' else 'stdout'} F "
 
 
 def _syslog(log: Log, writer: str, index: int) -> str:
-    return f"{log.clock(index).strftime('%b %d %H:%M:%S')} infer-{len(log.model):02d} {'serve' if writer == 'a' else 'gateway'}[{1400 + len(log.model) + (writer == 'b')}]: "
+    program, pid = ("serve", 1400) if writer == "a" else ("gateway", 1391)
+    return f"{log.clock(index):%b %d %H:%M:%S} infer-{len(log.model):02d} {program}[{pid + len(log.model)}]: "
 
 
 def _worker(log: Log, writer: str, index: int) -> str:
@@ -209,6 +211,21 @@ def _prefix(log: Log) -> Log:
     return replace(log, lines=tuple(front(log, writer, i) + line for i, (line, writer) in enumerate(pairs)))
 
 
+def _objects(log: Log, text: str, style: int) -> list[dict[str, str]]:
+    """Return some benign rows of a JSON logger and the one that holds ``text``."""
+    last = next((line for line in reversed(log.lines) if line.strip()), "")
+    stamp = log.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
+    fixed, level, message, trace = (
+        ({"asctime": stamp, "name": "serve"}, "levelname", "message", "exc_info"),
+        ({"timestamp": stamp, "model": log.model}, "level", "event", "exception"),
+        ({"@timestamp": stamp, "service.name": log.model}, "log.level", "message", "error.stack_trace"),
+        ({"timestamp": stamp}, "severity", "message", "message"),
+    )[style]
+    said = ("unhandled error", "model failed", last, text)[style]
+    benign = [{**fixed, level: "INFO", message: log.say(_STARTED)} for _ in range(log.rng.randint(0, 2))]
+    return [*benign, {**fixed, level: "error" if style == 1 else "ERROR", message: said, trace: text}]
+
+
 def _json(log: Log) -> Log:
     """A JSON logger holds the whole text in one line, or one object a line."""
     if (
@@ -219,8 +236,6 @@ def _json(log: Log) -> Log:
     ):
         return log
     text = "\n".join(log.lines)
-    last = next((line for line in reversed(log.lines) if line.strip()), "")
-    stamp = log.at.strftime("%Y-%m-%dT%H:%M:%S.%fZ")
     style = log.rng.randrange(5)
     if style == 4:  # the container engine's own files
         rows = [
@@ -228,24 +243,7 @@ def _json(log: Log) -> Log:
             for i, line in enumerate(log.lines)
         ]
     else:
-        crash: dict[str, object] = (
-            {"asctime": stamp, "levelname": "ERROR", "name": "serve", "message": "unhandled error", "exc_info": text},
-            {"event": "model failed", "level": "error", "timestamp": stamp, "exception": text, "model": log.model},
-            {
-                "@timestamp": stamp,
-                "log.level": "ERROR",
-                "message": last,
-                "error.stack_trace": text,
-                "service.name": log.model,
-            },
-            {"severity": "ERROR", "timestamp": stamp, "message": text, "labels": {"model": log.model}},
-        )[style]
-        benign = {**{k: v for k, v in crash.items() if isinstance(v, str) and v != text}, "message": log.say(_STARTED)}
-        key = {0: "levelname", 1: "level", 2: "log.level", 3: "severity"}[style]
-        benign[key] = "info" if style == 1 else "INFO"
-        if style == 1:
-            benign["event"] = benign.pop("message")
-        rows = [benign] * log.rng.randint(0, 2) + [crash]
+        rows = _objects(log, text, style)
     return replace(log, lines=tuple(json.dumps(row) for row in rows), framed=True, writers=())
 
 
