@@ -11,6 +11,7 @@ from crashpath.coverage import (
     faults_network,
     faults_node,
     faults_numpy,
+    faults_limits,
     faults_onnx,
     faults_ort,
     faults_ort_kernels,
@@ -49,6 +50,7 @@ FAULTS: tuple[Fault, ...] = (
     *faults_process.FAULTS,
     *faults_jvm.FAULTS,
     *faults_node.FAULTS,
+    *faults_limits.FAULTS,
 )
 
 
