@@ -162,8 +162,9 @@ _KINDS = ("digit", "letter", "mark")
 _DIGITS = frozenset("0123456789")
 _LETTERS = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ_")
 _JOINTS = " \t:=#'\"`(["
-_WORD = re.compile(r"\w+", re.ASCII).match
-_SLASH = re.compile(r"[^\s'\"`()\[\]{},;|=/\\]*+[/\\]").match
+_WORD = re.compile(r"\w+|[/\\]+", re.ASCII).match
+# A file name has at most 255 bytes; without the bound a long token would be read again from each of its words.
+_SLASH = re.compile(r"[^\s'\"`()\[\]{},;|=/\\]{0,256}+[/\\]").match
 _LAST_WORD = re.compile(r"(?:[a-z_]+\]?|<id>\))\Z").search
 
 
