@@ -5,9 +5,10 @@ from __future__ import annotations
 import tomllib
 from importlib.resources import files
 
-from crashpath.ingest.model import Parsed, Phase
+from crashpath.ingest.model import Parsed, Phase, Thrown
 
 _LOADERS = ("onnxruntime", "torch.jit", "torch.serialization", "torch.package")
+_INNERMOST = 5  # frames that tell what was being built when a file turned out to be missing or broken
 _NAMES = tuple(
     (Phase(phase), frozenset(names))
     for phase, names in tomllib.loads(
@@ -25,3 +26,18 @@ def phase_of(parsed: Parsed) -> str | None:
         if names & known or (phase is Phase.LOAD and loading):
             return phase
     return None
+
+
+def in_circumstances(failure_class: str | None, thrown: Thrown | None, phase: str | None) -> str | None:
+    """Return the class that the same words mean where the stack shows what was going on.
+
+    Too slow while loading or warming up is not ready in time; a file that cannot be read while a tokenizer is built
+    is the tokenizer's.
+    """
+    if failure_class == "hang" and phase in (Phase.LOAD, Phase.WARMUP):
+        return "load_timeout"
+    if failure_class == "load_corrupt" and thrown is not None:
+        frames = thrown.frames[-_INNERMOST:]
+        if any("tokeniz" in f"{frame.module}.{frame.function}".lower() for frame in frames):
+            return "tokenizer"
+    return failure_class

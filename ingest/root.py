@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from crashpath.ingest.model import Mark, Parsed, Role, Root, Thrown
-from crashpath.ingest.phases import phase_of
+from crashpath.ingest.phases import in_circumstances, phase_of
 from crashpath.ingest.rules import HIGHEST_RANK, Rule, Rules
 from crashpath.ingest.wording import echoes, head, meaningful
 
@@ -146,17 +146,21 @@ def _from_lines(
 
 
 def _rooted(best: _Candidate, lines: list[str], seen: list[_Line], parsed: Parsed) -> Root:
-    rule, thrown = best.rule, best.thrown
+    rule, thrown, shown = best.rule, best.thrown, phase_of(parsed)
     kind, message = (thrown.type, thrown.message) if thrown else head(lines[best.line])
     return Root(
         type=kind,
         message=meaningful(message),
         line=best.line,
         rule=rule.id if rule else "chain-first-cause",
-        failure_class=rule.failure_class if rule else None,
+        failure_class=in_circumstances(rule.failure_class, thrown or _last(parsed), shown) if rule else None,
         roles=_roles(best.line, rule, lines, seen, parsed),
-        phase=(rule.phase if rule else None) or phase_of(parsed),
+        phase=(rule.phase if rule and not shown else None) or shown,
     )
+
+
+def _last(parsed: Parsed) -> Thrown | None:
+    return parsed.chain[-1] if parsed.chain else None
 
 
 def _fallback(lines: list[str], seen: list[_Line], parsed: Parsed, marks: Sequence[Mark]) -> Root:

@@ -22,7 +22,7 @@ from crashpath.ingest.literals import PatternError, Sieve
 from crashpath.ingest.model import Phase, Role
 
 # Where several rules of one rank match a line, the first in this order speaks.
-FAMILIES = ("noise", "oom", "device", "tokenizer", "graph", "load", "host", "dependency", "process")
+FAMILIES = ("noise", "oom", "device", "tokenizer", "graph", "load", "host", "dependency", "process", "kinds")
 HIGHEST_RANK, LOWEST_FAILURE_RANK = 4, 2
 _ROLES = {role.value: role for role in Role}
 _PHASES = frozenset(phase.value for phase in Phase)
@@ -39,6 +39,7 @@ class Rule:
 
     ``libraries`` says whose words these are, ``faults`` from which entries of the fault catalogue the rule was
     written; both let an evaluation switch off what it must not know. ``yes`` and ``no`` are lines under test.
+    ``opens`` is whether such a line, by itself, opens a record in a stream.
     """
 
     id: str
@@ -51,6 +52,7 @@ class Rule:
     faults: tuple[str, ...]
     yes: tuple[str, ...]
     no: tuple[str, ...]
+    opens: bool = True
 
 
 class Rules:
@@ -62,7 +64,9 @@ class Rules:
         self.rules = rules
         self._sieve = _sieve(rules)
         self._failures = frozenset(
-            i for i, r in enumerate(rules) if r.role in (Role.ROOT, Role.CONFIRMATION) and r.rank >= LOWEST_FAILURE_RANK
+            i
+            for i, r in enumerate(rules)
+            if r.opens and r.role in (Role.ROOT, Role.CONFIRMATION) and r.rank >= LOWEST_FAILURE_RANK
         )
         self._vetoes = frozenset(i for i, r in enumerate(rules) if r.role is Role.CONTEXT)
 
@@ -133,6 +137,7 @@ def _rule(file: str, entry: dict[str, Any]) -> Rule:
             faults=tuple(entry.get("faults", ())),
             yes=tuple(entry["yes"]),
             no=tuple(entry["no"]),
+            opens=bool(entry.get("opens", True)),
         )
     except KeyError as missing:
         raise RuleError(f"{where}: {missing} is missing") from missing
