@@ -252,10 +252,11 @@ with open_store(sys.argv[1]) as store, Lease(store) as lease:
     for n in range(first, total, size):
         last = n + size >= total
         batch = [made_up(i) for i in range(n, min(n + size, total))]
-        held = [Quarantined(n * 200 + 7, n * 200 + 9, "not text", "ab", "?")] if n % 300 == 0 else []
+        held = [Quarantined(i * 200 + 7, i * 200 + 9, "not text", "ab", "?")
+                for i in range(n, min(n + size, total)) if i % 100 == 0]
         # The checkpoint lies before the last records of a batch, as an open record would have it.
         checkpoint = min(n + size, total) * 200 - (0 if last else 3 * 200)
-        writer.write_batch(state, batch, held, checkpoint=checkpoint, seen=(n + size) * 200,
+        writer.write_batch(state, batch, held, checkpoint=checkpoint, seen=min(n + size, total) * 200,
                            at_end=EndOfSource(total * 200, now) if last else None, now=now)
     with store.write() as session:
         finish_night(session, night, "complete", counts={}, seconds={}, now=now)

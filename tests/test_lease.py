@@ -1,0 +1,105 @@
+"""One night at a time."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from datetime import UTC, datetime, timedelta
+
+import pytest
+
+from crashpath.ingest.lease import Lease, holder_of
+from crashpath.ingest.store import Store
+from crashpath.ingest.store_errors import LeaseHeld, LeaseLost
+from crashpath.ingest.tables import Lease as Row
+
+HOLD = """
+import sys, time
+from crashpath.ingest.lease import Lease
+from crashpath.ingest.store import open_store
+with open_store(sys.argv[1]) as store, Lease(store, ttl=float(sys.argv[2])):
+    print("held", flush=True)
+    time.sleep(float(sys.argv[3]))
+"""
+
+
+def _hold(store: Store, ttl: float, seconds: float) -> subprocess.Popen[str]:
+    url = store.engine.url.render_as_string(hide_password=False)
+    child = subprocess.Popen(
+        [sys.executable, "-c", HOLD, url, str(ttl), str(seconds)], stdout=subprocess.PIPE, text=True
+    )
+    assert child.stdout is not None
+    assert child.stdout.readline() == "held\n"
+    return child
+
+
+def test_second_night_is_told_who_holds(any_store: Store) -> None:
+    """While another process holds the lease, one sentence names it and since when; afterwards the lease is free."""
+    child = _hold(any_store, 60, 60)
+    with pytest.raises(LeaseHeld, match=rf"pid {child.pid}, since 20\d\d-\d\d-\d\d .* UTC") as caught, Lease(any_store):
+        pass
+    assert "--wait" in caught.value.advice
+    with any_store.read() as session:
+        assert f"pid {child.pid}" in str(holder_of(session))
+    child.kill()
+    child.wait()
+    with Lease(any_store):
+        pass
+    with any_store.read() as session:
+        assert holder_of(session) is None
+
+
+def test_waiting(store: Store) -> None:
+    """With ``wait`` the second night begins when the first one ends."""
+    child = _hold(store, 60, 1)
+    with Lease(store, wait=60):
+        assert child.wait(timeout=30) == 0
+
+
+def test_killed_holder_is_taken_over_at_once(store: Store) -> None:
+    """A holder of this machine that was killed does not make the next night wait for its lease to run out."""
+    child = _hold(store, 3600, 60)
+    child.send_signal(signal.SIGKILL)
+    child.wait()
+    with Lease(store):
+        pass
+
+
+def test_lease_of_another_machine_runs_out(store: Store) -> None:
+    """Of another machine's holder only the time tells: held until it is over, then taken."""
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    with store.write() as session:
+        session.add(
+            Row(
+                name="night", host="elsewhere", pid=1, born=0.0, token="x", acquired_at=now, heartbeat_at=now,
+                expires_at=now + timedelta(seconds=60),
+            )
+        )  # fmt: skip
+    with pytest.raises(LeaseHeld, match="elsewhere pid 1"), Lease(store, clock=lambda: now + timedelta(seconds=59)):
+        pass
+    with Lease(store, clock=lambda: now + timedelta(seconds=61)):
+        pass
+
+
+def test_heartbeat_keeps_a_long_night(store: Store) -> None:
+    """Beats move the lease's end forward."""
+    with Lease(store, ttl=60, beat=0.05):
+        ends = []
+        for _ in range(2):
+            with store.read() as session:
+                ends.append(session.get_one(Row, "night").expires_at)
+            time.sleep(1)
+    assert ends[1] > ends[0]
+
+
+def test_fence(store: Store) -> None:
+    """A night that stood still while another took over may not write any more."""
+    old = datetime(2026, 2, 1, tzinfo=UTC)
+    with Lease(store, beat=3600, clock=lambda: old) as first:
+        with store.write() as session:
+            first.fence(session)
+            session.get_one(Row, "night").host = "elsewhere"  # as if this process were on another machine
+        with Lease(store), pytest.raises(LeaseLost, match="lost its lease"), store.write() as session:
+            first.fence(session)
