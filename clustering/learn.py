@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize_scalar
+from scipy.optimize import minimize, minimize_scalar
 
 from crashpath.clustering.classifier import WRONG_COST, Weights, combine
 from crashpath.clustering.encoder import Vectors
@@ -21,7 +21,7 @@ from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 
 FOLDS = 5
 STRENGTH = 4.0
-"""Inverse of the regularisation of the logistic regression (scikit-learn's ``C``)."""
+"""Inverse of the weight decay of the logistic regression."""
 BALANCE = 0.5
 """Exponent of the weight by class: 0 takes classes as the corpus has them, 1 makes them equal."""
 PRIOR = 4.0
@@ -47,9 +47,14 @@ class Sample:
 
 @dataclass(frozen=True, slots=True, eq=False)
 class Training:
-    """Samples as arrays: features (n, D), class rows, fold and weight of each; ``held`` are rows of held-out cues."""
+    """Samples as arrays.
+
+    Rotated features (n, n) and their basis (D, n), class rows, fold and weight of each; ``held`` are rows of the cues
+    without the rules of a sample's own fault.
+    """
 
     features: Matrix
+    basis: Matrix
     classes: Ints
     folds: Ints
     weight: Floats
@@ -58,10 +63,17 @@ class Training:
 
 def fit(samples: Sequence[Sample], vectors: Vectors, encoder: str) -> Weights:
     """Return weights trained on samples; ``vectors`` ``(n, dim)`` are the embeddings of their texts."""
-    kept, rows = _distinct(samples)
-    vectors = vectors[rows]
+    from threadpoolctl import threadpool_limits
+
+    with threadpool_limits(1):  # small matrices: threads only cost, and they would move the last bits
+        return _fit(*_distinct(samples), vectors, encoder)
+
+
+def _fit(kept: Sequence[Sample], rows: Sequence[int], vectors: Vectors, encoder: str) -> Weights:
+    vectors = vectors[list(rows)]
     data = _arrays(kept, vectors)
-    coef, intercept = train(data.features, data.classes, data.weight)
+    solution = train(data.features, data.classes, data.weight)
+    coef, intercept = solution[:, :-1] @ data.basis.T, solution[:, -1]
     example_rows = _examples(kept, vectors)
     rough = Weights(
         encoder=encoder,
@@ -76,35 +88,48 @@ def fit(samples: Sequence[Sample], vectors: Vectors, encoder: str) -> Weights:
         example_faults=tuple(kept[i].fault for i in example_rows),
         example_classes=tuple(kept[i].failure_class for i in example_rows),
     )
-    return calibrate(rough, held_out_scores(data), data)
+    return calibrate(rough, held_out_scores(data, solution), data)
 
 
-def train(features: Matrix, classes: Ints, weight: Floats) -> tuple[Floats, Floats]:
-    """Fit the logistic regression; return ``coef (K, D)`` and ``intercept (K,)`` over all of ``CLASS_IDS``."""
-    from sklearn.linear_model import LogisticRegression
+def train(features: Matrix, classes: Ints, weight: Floats, start: Floats | None = None) -> Floats:
+    """Fit the logistic regression by L-BFGS; return ``(K, D + 1)``, the intercept last.
 
-    model = LogisticRegression(C=STRENGTH, max_iter=400, tol=1e-4)
-    model.fit(features, classes, sample_weight=weight)
-    coef = np.zeros((len(CLASS_IDS), features.shape[1]))
-    intercept = np.full(len(CLASS_IDS), float(model.intercept_.min()) - 2.0)
-    if len(model.classes_) == 2:
-        low, high = model.classes_.tolist()
-        coef[high], coef[low] = model.coef_[0] / 2, -model.coef_[0] / 2
-        intercept[high], intercept[low] = model.intercept_[0] / 2, -model.intercept_[0] / 2
-    else:
-        coef[model.classes_], intercept[model.classes_] = model.coef_, model.intercept_
-    return coef, intercept
+    ``start`` is a solution nearby to begin from. A class that no sample has ends with a low intercept.
+    """
+    inputs = np.hstack([features, np.ones((len(features), 1))])
+    truth = np.zeros((len(features), len(CLASS_IDS)))
+    truth[np.arange(len(features)), classes] = 1.0
+    decay = np.full(inputs.shape[1], 1.0 / STRENGTH)
+    decay[-1] = 1e-3
+
+    def loss(flat: Floats) -> tuple[float, Floats]:
+        coef = flat.reshape(len(CLASS_IDS), -1)
+        logs = inputs @ coef.T
+        logs -= logs.max(axis=1, keepdims=True)
+        logs -= np.log(np.exp(logs).sum(axis=1, keepdims=True))
+        slope = (weight[:, None] * (np.exp(logs) - truth)).T @ inputs + decay * coef
+        value = -(weight * logs[truth > 0]).sum() + 0.5 * (decay * coef**2).sum()
+        return float(value), slope.ravel()
+
+    first = np.zeros((len(CLASS_IDS), inputs.shape[1])) if start is None else start
+    found = minimize(loss, first.ravel(), jac=True, method="L-BFGS-B", options={"maxiter": 500, "ftol": 1e-8})
+    return np.asarray(found.x, dtype=np.float64).reshape(len(CLASS_IDS), -1)
 
 
-def held_out_scores(data: Training) -> Matrix:
-    """Return the score of every sample by a model that saw no log of its fault."""
+def rotated(features: Matrix) -> tuple[Matrix, Matrix]:
+    """Return ``(n, n)`` features and the ``(D, n)`` rotation that made them: fewer columns, the same regression."""
+    basis, triangle = np.linalg.qr(features.T)
+    return np.asarray(triangle.T), np.asarray(basis)
+
+
+def held_out_scores(data: Training, start: Floats) -> Matrix:
+    """Return the score of every sample by a model that saw no log of its fault; ``start`` is the model of all."""
     scores = np.zeros((len(data.classes), len(CLASS_IDS)))
     for fold in sorted(set(data.folds.tolist())):
         out = data.folds == fold
-        if len(set(data.classes[~out].tolist())) < 2:
-            continue
-        coef, intercept = train(data.features[~out], data.classes[~out], data.weight[~out])
-        scores[out] = data.features[out] @ coef.T + intercept
+        if not out.all():
+            solution = train(data.features[~out], data.classes[~out], data.weight[~out], start)
+            scores[out] = data.features[out] @ solution[:, :-1].T + solution[:, -1]
     return scores
 
 
@@ -139,8 +164,10 @@ def _arrays(samples: Sequence[Sample], vectors: Vectors) -> Training:
     of_fault = Counter(s.fault for s in samples)
     faults_of_class = Counter(c for _, c in {(s.fault, s.failure_class) for s in samples})
     weight = np.array([faults_of_class[s.failure_class] ** -BALANCE / of_fault[s.fault] for s in samples])
+    features, basis = rotated(matrix([s.subject for s in samples], vectors))
     return Training(
-        features=matrix([s.subject for s in samples], vectors),
+        features=features,
+        basis=basis,
         classes=classes,
         folds=_folds(samples),
         weight=weight * len({s.fault for s in samples}) / weight.sum(),
