@@ -95,7 +95,7 @@ def _cut_class(classes: Path, main: str) -> None:
 
 def _broken_library(content: bytes) -> Callable[[Arena], object]:
     def make(arena: Arena) -> object:
-        path = arena.path(f"lib/lib{arena.rng.choice(('onnxruntime4j_jni', 'tensorflow_jni', 'djl_tokenizer'))}.so")
+        path = arena.path(f"lib/lib{arena.rng.choice(('onnxruntime4j_jni', 'tensorflow_jni', 'djl_torch'))}.so")
         path.write_bytes(content)
         return path
 
@@ -155,7 +155,7 @@ FAULTS: tuple[Fault, ...] = (
         _java(
             "library",
             argument=lambda arena: arena.rng.choice(
-                ("onnxruntime4j_jni", "tensorflowlite_jni", "djl_torch", "tokenizers_jni")
+                ("onnxruntime4j_jni", "tensorflowlite_jni", "djl_torch", "opencv_java490")
             ),
         ),
     ),

@@ -63,7 +63,7 @@ def _loader(kind: str) -> Callable[[Arena], None]:
     """A shared library that the loader refuses: absent, absent below it, undefined symbol, version, not a library."""
 
     def run(arena: Arena) -> None:
-        name = arena.rng.choice(("custom_ops", "tokenizer_ext", "preproc", "fused_attention", "rt_plugin"))
+        name = arena.rng.choice(("custom_ops", "textproc", "preproc", "fused_attention", "rt_plugin"))
         library = arena.path(f"lib/lib{name}.so")
         below = arena.path(
             f"lib/lib{arena.rng.choice(('simdkit', 'onnx_rt_ext', 'blas_ilp', 'protolite'))}.so.{arena.variation.batch}"

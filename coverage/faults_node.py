@@ -60,7 +60,7 @@ def _addon(abi: int) -> Callable[[Arena], object]:
     """A native addon of another Node's interface version, or (0) one that is no library."""
 
     def make(arena: Arena) -> object:
-        name = arena.rng.choice(("onnxruntime_binding", "tfjs_binding", "tokenizers.linux-x64-gnu", "sharp-linux-x64"))
+        name = arena.rng.choice(("onnxruntime_binding", "tfjs_binding", "opencv4nodejs", "sharp-linux-x64"))
         path = arena.path(f"node_modules/{name.split('_')[0]}/build/{name}.node")
         if not abi:
             path.write_bytes(
@@ -141,15 +141,15 @@ def _module(arena: Arena) -> object:
             "@xenova/transformers",
             "@tensorflow/tfjs-node",
             "sharp",
-            "./lib/tokenize",
-            "@huggingface/tokenizers",
+            "./lib/preprocess",
+            "onnxruntime-web",
         )
     )
 
 
 def _package(arena: Arena) -> object:
     return arena.rng.choice(
-        ("onnxruntime-node", "@huggingface/transformers", "@tensorflow/tfjs-node", "sentencepiece-js")
+        ("onnxruntime-node", "@huggingface/transformers", "@tensorflow/tfjs-node", "openvino-node")
     )
 
 

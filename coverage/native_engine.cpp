@@ -99,7 +99,7 @@ __attribute__((noinline)) float FN_INNER(const std::string& mode, FN_TYPE* tenso
     }
     if (mode == "dlopen") {
         void* library = dlopen(path.c_str(), RTLD_NOW);
-        if (library == nullptr) { std::fprintf(stderr, "error: %s\n", dlerror()); std::exit(1); }
+        if (library == nullptr) { std::fprintf(stderr, "ERROR: cannot load plugin: %s\n", dlerror()); std::exit(1); }
     }
     return 0;
 }
