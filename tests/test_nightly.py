@@ -164,8 +164,8 @@ def test_folder_without_permission(store: Store, logs: Path) -> None:
         assert night.status == "partial"
         return
     code = (
-        "import os, sys\nos.setgid(65534); os.setuid(65534)\n"
-        "from crashpath.ingest.read import expand\nprint([f.problem for f in expand([sys.argv[1]])])"
+        "import os, sys\nfrom crashpath.ingest.read import expand\nos.setgid(65534); os.setuid(65534)\n"
+        "print([f.problem for f in expand([sys.argv[1]])])"
     )
     locked = Path("/tmp") / f"crashpath-locked-{os.getpid()}"
     locked.mkdir(mode=0o700)
