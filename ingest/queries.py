@@ -165,32 +165,22 @@ _Span = tuple[str, int, date, date]
 
 def _spans(session: Session, filters: Filters) -> dict[int, list[_Span]]:
     """Return, by cluster, its crashes and days by release."""
-    inner = (
-        select(
-            CrashDaily.signature_id,
-            CrashDaily.release,
-            func.sum(CrashDaily.crashes).label("crashes"),
-            func.min(CrashDaily.day).label("first"),
-            func.max(CrashDaily.day).label("last"),
-        )
-        .where(*conditions(filters))
-        .group_by(CrashDaily.signature_id, CrashDaily.release)
-        .subquery()
-    )
     query = (
         select(
             Signature.cluster_id,
-            inner.c.release,
-            func.sum(inner.c.crashes),
-            func.min(inner.c.first),
-            func.max(inner.c.last),
+            CrashDaily.release,
+            func.sum(CrashDaily.crashes),
+            func.min(CrashDaily.day),
+            func.max(CrashDaily.day),
         )
-        .join(Signature, Signature.id == inner.c.signature_id)
-        .where(Signature.cluster_id.is_not(None))
-        .group_by(Signature.cluster_id, inner.c.release)
+        .select_from(CrashDaily)
+        .join(Signature, Signature.id == CrashDaily.signature_id)
+        .where(Signature.cluster_id.is_not(None), *conditions(filters))
+        .group_by(Signature.cluster_id, CrashDaily.release)
     )
     out: dict[int, list[_Span]] = {}
     for number, release, crashes, first, last in session.execute(query):
+        assert number is not None  # the query left those out
         out.setdefault(number, []).append((release, int(crashes), first, last))
     return out
 
