@@ -152,7 +152,7 @@ def _unsupported_kernel(arena: Arena) -> None:
         (
             "torch.bitwise_or(x, x)",
             "torch.linalg.inv(x.half())",
-            "torch.linalg.qr(x.bfloat16())[0]",
+            "torch.linalg.qr(x.to(torch.bfloat16))[0]",
             "x.long().softmax(0)",
         )
     )
