@@ -250,7 +250,7 @@ class CrashDaily(Base):
     """Crashes by day, cohort and signature; kept in step with ``crash`` in the same transaction."""
 
     __tablename__ = "crash_daily"
-    __table_args__ = (Index(None, "signature_id", "day"), {"sqlite_with_rowid": False})
+    __table_args__ = (Index(None, "signature_id", "day", "crashes"), {"sqlite_with_rowid": False})
 
     day: Mapped[date] = mapped_column(Date, primary_key=True)
     release: Mapped[str] = mapped_column(primary_key=True)

@@ -129,7 +129,9 @@ def upgrade() -> None:
         ),
         sqlite_with_rowid=False,
     )
-    op.create_index(op.f("ix_crash_daily_signature_id_day"), "crash_daily", ["signature_id", "day"], unique=False)
+    op.create_index(
+        op.f("ix_crash_daily_signature_id_day_crashes"), "crash_daily", ["signature_id", "day", "crashes"], unique=False
+    )
     op.create_table(
         "exemplar",
         sa.Column("id", sa.BigInteger().with_variant(sa.Integer(), "sqlite"), nullable=False),
