@@ -6,7 +6,7 @@ import sqlite3
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from sqlalchemy import delete, exists, func, select
+from sqlalchemy import delete, exists, select
 
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import StoreError, StoreUnusable
@@ -70,9 +70,3 @@ def give_back_space(store: Store) -> None:
         raise StoreUnusable(f"The space was not given back ({error}).", "Try again when nobody writes.") from error
     finally:
         raw.close()
-
-
-def oldest_crash(store: Store) -> datetime | None:
-    """Return when the oldest crash that still has a row happened."""
-    with store.read() as session:
-        return session.scalar(select(func.min(Crash.at)))
