@@ -63,7 +63,7 @@ class Training:
 
 def fit(samples: Sequence[Sample], vectors: Vectors, encoder: str) -> Weights:
     """Return weights trained on samples; ``vectors`` ``(n, dim)`` are the embeddings of their texts."""
-    from threadpoolctl import threadpool_limits
+    from threadpoolctl import threadpool_limits  # type: ignore[import-untyped]  # it ships no types
 
     with threadpool_limits(1):  # small matrices: threads only cost, and they would move the last bits
         return _fit(*_distinct(samples), vectors, encoder)

@@ -49,7 +49,7 @@ _CODES: tuple[tuple[str, re.Pattern[str]], ...] = (
         ),
     ),
     ("cuda", re.compile(r"\bCUDA (?:driver |runtime )?error\W{1,2}([a-z][a-z -]{5,60})", re.IGNORECASE)),
-    ("op", re.compile(r"\b(?:running|implementation for(?: the node)?|operator|op_type|op)\W{1,2}([A-Z]\w+)\b")),
+    ("op", re.compile(r"\brunning ([A-Z]\w+) node\b|\bimplementation for (?:the node \S+:)?([A-Z]\w+)\(\d")),
 )
 
 
@@ -85,7 +85,8 @@ def terms_of(text: str, *, raw: str | None = None) -> Terms:
         elif token.lower() in _NEGATIONS or (len(token) > 2 and token.lower() not in _STOP):
             words.add(_stem(token.lower()))
     source = text if raw is None else raw
-    codes = {f"{family}={match.lower()}" for family, pattern in _CODES for match in pattern.findall(source)}
+    found = ((family, match[match.lastindex or 0].lower()) for family, p in _CODES for match in p.finditer(source))
+    codes = {f"{family}={code}" for family, code in found if not code.endswith("_success")}
     return Terms(frozenset(words), frozenset(names), frozenset(codes))
 
 
