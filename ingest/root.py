@@ -23,6 +23,7 @@ _BENIGN = {"WARN": 1.0, "WARNING": 1.0, "INFO": 3.0, "NOTICE": 3.0, "DEBUG": 3.0
 _LEVELS = ("EMERG", "FATAL", "PANIC", "CRITICAL", "ALERT", "SEVERE", "ERROR", "WARN", "WARNING")
 _SEVERE = frozenset(_LEVELS[:7])
 _SIGNAL_CLASS = dict.fromkeys(("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"), "native_crash")
+_INNERMOST = 5  # frames, and lines above an exception, that tell what was being built
 _MESSAGE = 8192  # characters of a message that rules see
 
 
@@ -56,9 +57,9 @@ def find_root(text: str, parsed: Parsed, rules: Rules, marks: Sequence[Mark] = (
     """
     lines = text.split("\n")
     skip = echoes(lines)
-    seen = [_NOTHING if skip[i] or not line else _read(rules, line) for i, line in enumerate(lines)]
+    seen = [_NOTHING if skip[i] or not line else _judge(rules.match(line, text)) for i, line in enumerate(lines)]
     spans = _spans(parsed.chain, len(lines))
-    found = [*_from_chain(parsed.chain, rules), *_from_lines(seen, spans, parsed.chain, marks)]
+    found = [*_from_chain(parsed.chain, rules, text), *_from_lines(seen, spans, parsed.chain, marks)]
     if found:
         best = min(found, key=lambda c: (-c.rank, c.confirms, c.order))
         if best.rank >= WEAK_RANK or not _severe_words(seen, marks):
@@ -69,10 +70,6 @@ def find_root(text: str, parsed: Parsed, rules: Rules, marks: Sequence[Mark] = (
 def _severe_words(seen: list[_Line], marks: Sequence[Mark]) -> bool:
     """Whether a line at a level of failure says something of its own."""
     return any(mark.level in _SEVERE and line.role is not Role.CASCADE for mark, line in zip(marks, seen, strict=False))
-
-
-def _read(rules: Rules, line: str) -> _Line:
-    return _judge(rules.match(line))
 
 
 def _judge(hits: tuple[Rule, ...]) -> _Line:
@@ -86,7 +83,7 @@ def _judge(hits: tuple[Rule, ...]) -> _Line:
     for rule in hits:
         if rule.role in (Role.ROOT, Role.CONFIRMATION) and (best is None or rule.rank > best.rank):
             best = rule
-    if Role.CASCADE in roles and (best is None or best.rank < HIGHEST_RANK):
+    if Role.CASCADE in roles and (best is None or (best.role is Role.ROOT and best.rank < HIGHEST_RANK)):
         return _Line(None, Role.CASCADE)
     return _Line(best, Role.CONFIRMATION if best and best.role is Role.CONFIRMATION else Role.CASCADE)
 
@@ -101,11 +98,11 @@ def _slots(chain: tuple[Thrown, ...]) -> list[int]:
     return sorted(t.line for t in chain)
 
 
-def _from_chain(chain: tuple[Thrown, ...], rules: Rules) -> list[_Candidate]:
+def _from_chain(chain: tuple[Thrown, ...], rules: Rules, text: str) -> list[_Candidate]:
     found: list[_Candidate] = []
     unknown = True  # whether every exception so far was one that no rule knows
     for thrown, slot in zip(chain, _slots(chain), strict=True):
-        said = _of_exception(thrown, rules)
+        said = _of_exception(thrown, rules, text)
         if said.best is not None:
             found.append(_Candidate(said.best.rank, said.confirms, slot - 0.5, thrown.line, said.best, thrown))
         elif unknown and said.role is Role.ROOT:
@@ -114,13 +111,13 @@ def _from_chain(chain: tuple[Thrown, ...], rules: Rules) -> list[_Candidate]:
     return found
 
 
-def _of_exception(thrown: Thrown, rules: Rules) -> _Line:
+def _of_exception(thrown: Thrown, rules: Rules, text: str) -> _Line:
     """Judge an exception by its first line, then by its whole message, where advice must not silence the rest."""
     first, _, rest = thrown.message[:_MESSAGE].partition("\n")
-    hits = rules.match(f"{thrown.type}: {first}")
+    hits = rules.match(f"{thrown.type}: {first}", text)
     said = _judge(hits)
     if said.best is None and rest:
-        whole = rules.match(f"{thrown.type}: {first} {rest}".replace("\n", " "))
+        whole = rules.match(f"{thrown.type}: {first} {rest}".replace("\n", " "), text)
         said = _judge(tuple(rule for rule in whole if rule.role is not Role.CONTEXT))
     return said if said.best or hits else _Line(None, Role.ROOT)
 
@@ -153,14 +150,20 @@ def _rooted(best: _Candidate, lines: list[str], seen: list[_Line], parsed: Parse
         message=meaningful(message),
         line=best.line,
         rule=rule.id if rule else "chain-first-cause",
-        failure_class=in_circumstances(rule.failure_class, thrown or _last(parsed), shown) if rule else None,
+        failure_class=in_circumstances(rule.failure_class, _stack(thrown, lines, parsed), shown) if rule else None,
         roles=_roles(best.line, rule, lines, seen, parsed),
         phase=(rule.phase if rule and not shown else None) or shown,
     )
 
 
-def _last(parsed: Parsed) -> Thrown | None:
-    return parsed.chain[-1] if parsed.chain else None
+def _stack(thrown: Thrown | None, lines: list[str], parsed: Parsed) -> str:
+    """Return the innermost frames of the exception that is or follows the root, and the source lines under them."""
+    if thrown is None:
+        if not parsed.chain:
+            return ""
+        thrown = parsed.chain[-1]
+    frames = " ".join(f"{f.module}.{f.function}" for f in thrown.frames[-_INNERMOST:])
+    return f"{frames} {' '.join(lines[max(0, thrown.line - _INNERMOST) : thrown.line])}"
 
 
 def _fallback(lines: list[str], seen: list[_Line], parsed: Parsed, marks: Sequence[Mark]) -> Root:

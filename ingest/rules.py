@@ -17,6 +17,8 @@ from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
+import re2
+
 from crashpath.ingest.classes import CLASSES
 from crashpath.ingest.literals import PatternError, Sieve
 from crashpath.ingest.model import Phase, Role
@@ -39,7 +41,8 @@ class Rule:
 
     ``libraries`` says whose words these are, ``faults`` from which entries of the fault catalogue the rule was
     written; both let an evaluation switch off what it must not know. ``yes`` and ``no`` are lines under test.
-    ``opens`` is whether such a line, by itself, opens a record in a stream.
+    ``opens`` is whether such a line, by itself, opens a record in a stream; ``needs`` is a pattern that the record must
+    hold anywhere for the rule to speak.
     """
 
     id: str
@@ -53,6 +56,7 @@ class Rule:
     yes: tuple[str, ...]
     no: tuple[str, ...]
     opens: bool = True
+    needs: str | None = None
 
 
 class Rules:
@@ -79,9 +83,12 @@ class Rules:
     def __reduce__(self) -> tuple[type[Rules], tuple[tuple[Rule, ...]]]:
         return Rules, (self.rules,)
 
-    def match(self, line: str) -> tuple[Rule, ...]:
-        """Return the rules that match a line, in their order."""
-        return tuple(self.rules[i] for i in self._sieve.match(line))
+    def match(self, line: str, text: str | None = None) -> tuple[Rule, ...]:
+        """Return the rules that match a line, in their order; with ``text``, only those whose needs it meets."""
+        found = tuple(self.rules[i] for i in self._sieve.match(line))
+        if text is None:
+            return found
+        return tuple(rule for rule in found if rule.needs is None or re2.search(rule.needs, text))
 
     def is_failure(self, line: str) -> bool:
         """Whether a line, by itself, tells of a failure (and so opens a record in a stream)."""
@@ -138,6 +145,7 @@ def _rule(file: str, entry: dict[str, Any]) -> Rule:
             yes=tuple(entry["yes"]),
             no=tuple(entry["no"]),
             opens=bool(entry.get("opens", True)),
+            needs=entry.get("needs"),
         )
     except KeyError as missing:
         raise RuleError(f"{where}: {missing} is missing") from missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-_FRAME = re.compile(r'\s*File "[^"]+", line \d+|\s*File \S+:\d+, in |\s*\S+\.\w+ in \S+\(.*\)$')
+_FRAME = re.compile(r'[\s|]*File "[^"]+", line \d+|\s*File \S+:\d+, in |\s*\S+\.\w+ in \S+\(.*\)$')
 _EXCEPTION = re.compile(
     r"(?:[A-Za-z_][\w$]*\.)*(?P<name>[A-Za-z_]\w*(?:Error|Exception|Exit|Interrupt|Warning|Failure|Fault|Timeout))"
     r"(?:\([^)]*\))?(?::|$)"
@@ -35,7 +35,7 @@ def echoes(lines: Sequence[str]) -> list[bool]:
     depth = 0
     for line in lines:
         is_frame = _FRAME.match(line) is not None
-        indent = len(line) - len(line.lstrip())
+        indent = len(line) - len(line.lstrip(" \t|"))  # an exception group draws a bar in front of its members
         if is_frame:
             below, depth = True, indent
         elif below and (not line.strip() or indent <= depth) and not _code_without_indent(line, marked, lines):

@@ -181,3 +181,28 @@ def test_held_out_rules_change_the_answer() -> None:
     rule = Rule("only-one", Role.ROOT, 4, "alpha beta", "hang", None, ("lib",), (), ("alpha beta",), ("x",))
     assert find_root("alpha beta", PLAIN, Rules((rule,))).failure_class == "hang"
     assert find_root("alpha beta", PLAIN, Rules((rule,)).without_libraries({"lib"})).failure_class is None
+
+
+def test_too_slow_while_starting_is_not_ready_in_time() -> None:
+    """Rule: the same timeout is a hang while serving and a late start where the stack shows a load or a fetch."""
+    text = "TimeoutError: timed out"
+    serving = thrown("TimeoutError", "timed out", 0, Frame("predict", "app.api", True))
+    loading = thrown("TimeoutError", "timed out", 0, Frame("open_session", "app.model", True))
+    assert find_root(text, Parsed("python_traceback", (serving,)), RULES).failure_class == "hang"
+    assert find_root(text, Parsed("python_traceback", (loading,)), RULES).failure_class == "load_timeout"
+
+
+def test_a_file_missing_while_a_tokenizer_is_built_is_the_tokenizers() -> None:
+    """Rule: a missing or broken file has the class of what was being built from it."""
+    text = "Exception: No such file or directory (os error 2)"
+    plain = thrown("Exception", "No such file or directory (os error 2)", 0, Frame("read_weights", "app", True))
+    built = thrown("Exception", "No such file or directory (os error 2)", 0, Frame("from_file", "tokenizers", False))
+    assert find_root(text, Parsed("python_traceback", (plain,)), RULES).failure_class == "load_corrupt"
+    assert find_root(text, Parsed("python_traceback", (built,)), RULES).failure_class == "tokenizer"
+
+
+def test_the_same_arena_is_of_the_device_only_where_a_device_is_spoken_of() -> None:
+    """Rule: a rule with needs speaks only in a record that meets them."""
+    line = "bfc_arena.cc:376 AllocateRawInternal(size_t) Failed to allocate memory for requested buffer of size 99"
+    assert find_root(line, PLAIN, RULES).failure_class == "oom_host"
+    assert find_root(f"providers: CUDAExecutionProvider\n{line}", PLAIN, RULES).failure_class == "oom_device"
