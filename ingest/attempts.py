@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.schema import UNKNOWN
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
-from crashpath.ingest.tables import Attempts
+from crashpath.ingest.tables_evidence import Attempts
 
 UNITS = ("deployment", "load", "request")
 _NEEDED = ("unit", "day", "attempts")

@@ -1,6 +1,6 @@
 """Tables that a night writes: nights, sources, crashes and what was made of them, clusters.
 
-What people decided and what was proven of the two paths is in ``tables_evidence``. A crash points at
+Attempts, what people decided and what was proven of the two paths are in ``tables_evidence``. A crash points at
 its variant and a variant at its signature, so a new signature algorithm re-keys variants and leaves
 crashes alone. ``crash_daily`` counts crashes by day, cohort and signature: trends stay quick whatever
 the number of crashes, and outlive the crashes that retention drops.
@@ -111,33 +111,6 @@ class Quarantine(Base):
     reason: Mapped[str]
     sha256: Mapped[str]
     preview: Mapped[str]
-
-
-class Attempts(Base):
-    """How often something was tried: the denominator of a rate. What a correction replaced is kept in ``history``."""
-
-    __tablename__ = "attempts"
-    __table_args__ = (
-        UniqueConstraint("unit", "day", "release", "platform", "model", "path", name="uq_attempts_cohort"),
-        CheckConstraint("unit in ('deployment', 'load', 'request')", name="unit"),
-        CheckConstraint("attempts >= 0", name="attempts"),
-        Index(None, "release", "unit", "day"),
-    )
-
-    id: Mapped[int] = mapped_column(BigId, primary_key=True)
-    unit: Mapped[str]
-    day: Mapped[date] = mapped_column(Date)
-    release: Mapped[str]
-    platform: Mapped[str]
-    model: Mapped[str]
-    path: Mapped[str]
-    attempts: Mapped[int] = mapped_column(BigId)
-    failures: Mapped[int | None] = mapped_column(BigId)
-    unanswered: Mapped[int | None] = mapped_column(BigId)
-    users: Mapped[int | None] = mapped_column(BigId)
-    origin: Mapped[str]
-    recorded_at: Mapped[datetime] = mapped_column(UtcTime)
-    history: Mapped[list[Json]] = mapped_column(JSON)
 
 
 class Cluster(Base):

@@ -1,10 +1,10 @@
-"""Tables of what people decided, and of what was proven about the two paths of the runtime."""
+"""Tables of the evidence: attempts, what people decided, and what was proven about the two paths of the runtime."""
 
 from __future__ import annotations
 
-from datetime import datetime
+from datetime import date, datetime
 
-from sqlalchemy import JSON, CheckConstraint, Double, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, Date, Double, ForeignKey, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from crashpath.ingest import tables as tables
@@ -12,6 +12,33 @@ from crashpath.ingest.schema import Base, BigId, Json, UtcTime
 
 #: Whole once this module and ``tables`` are imported; whoever looks at the whole schema takes it from here.
 SCHEMA = Base.metadata
+
+
+class Attempts(Base):
+    """How often something was tried: the denominator of a rate. What a correction replaced is kept in ``history``."""
+
+    __tablename__ = "attempts"
+    __table_args__ = (
+        UniqueConstraint("unit", "day", "release", "platform", "model", "path", name="uq_attempts_cohort"),
+        CheckConstraint("unit in ('deployment', 'load', 'request')", name="unit"),
+        CheckConstraint("attempts >= 0", name="attempts"),
+        Index(None, "release", "unit", "day"),
+    )
+
+    id: Mapped[int] = mapped_column(BigId, primary_key=True)
+    unit: Mapped[str]
+    day: Mapped[date] = mapped_column(Date)
+    release: Mapped[str]
+    platform: Mapped[str]
+    model: Mapped[str]
+    path: Mapped[str]
+    attempts: Mapped[int] = mapped_column(BigId)
+    failures: Mapped[int | None] = mapped_column(BigId)
+    unanswered: Mapped[int | None] = mapped_column(BigId)
+    users: Mapped[int | None] = mapped_column(BigId)
+    origin: Mapped[str]
+    recorded_at: Mapped[datetime] = mapped_column(UtcTime)
+    history: Mapped[list[Json]] = mapped_column(JSON)
 
 
 class Review(Base):

@@ -75,11 +75,10 @@ def temporary_postgres() -> Iterator[str]:
             shutil.chown(folder, _SERVER_USER)
         _as_server_user([binaries / "initdb", "-D", data, "-U", "crashpath", "-A", "trust", "-N", "-E", "UTF8"])
         port = _free_port()
-        command: list[str | Path] = [binaries / "postgres", "-D", data, "-k", folder, "-p", str(port), "-c", "listen_addresses="]
+        command: list[str | Path] = [binaries / "postgres", "-D", data, "-k", folder, "-p", str(port)]
+        command += ["-c", "listen_addresses=", "-c", "fsync=off"]
         log = (Path(folder) / "log").open("wb")
-        server = subprocess.Popen(
-            _command([*command, "-c", "fsync=off"]), stdout=log, stderr=log, start_new_session=True, cwd="/"
-        )
+        server = subprocess.Popen(_command(command), stdout=log, stderr=log, start_new_session=True, cwd="/")
         try:
             _wait_until_it_answers(server, Path(folder), port)
             yield f"postgresql+psycopg://crashpath@/{{name}}?host={folder}&port={port}"

@@ -14,7 +14,7 @@ from sqlalchemy import select
 from crashpath.ingest.attempts import Loaded, load_attempts, read_attempts
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
-from crashpath.ingest.tables import Attempts
+from crashpath.ingest.tables_evidence import Attempts
 
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 ROWS = [
@@ -31,9 +31,7 @@ CSV = (
 def _files(folder: Path) -> list[Path]:
     (folder / "a.csv").write_text("\ufeff" + CSV, encoding="utf-8")
     (folder / "a.jsonl").write_text("\n\n".join(json.dumps(row) for row in ROWS))
-    table = pa.Table.from_pylist(
-        [{"platform": None, "path": None, "failures": None, "users": None, **r} for r in ROWS]
-    )
+    table = pa.Table.from_pylist([{"platform": None, "path": None, "failures": None, "users": None, **r} for r in ROWS])
     days = pa.array([date.fromisoformat(r["day"]) for r in ROWS])  # type: ignore[arg-type]
     pq.write_table(table.set_column(table.column_names.index("day"), "day", days), folder / "a.parquet")
     return [folder / name for name in ("a.csv", "a.jsonl", "a.parquet")]
