@@ -33,7 +33,7 @@ public class CLASSNAME {
     static final int SECONDS = Integer.parseInt(System.getenv().getOrDefault("SERVE_SECONDS", "1"));
 
     static class LOADERNAME {
-        Object load(String step) throws Exception {
+        Object apply(String step) throws Exception {
             List<Object> kept = new ArrayList<>();
             switch (step) {
                 case "heap":
@@ -105,7 +105,7 @@ public class CLASSNAME {
     }
 
     static Object METHODNAME(String step) throws Exception {
-        return new LOADERNAME().load(step);
+        return new LOADERNAME().apply(step);
     }
 
     static Object WRAPPERNAME(String step) {
@@ -114,7 +114,7 @@ public class CLASSNAME {
         } catch (IOException error) {
             throw new UncheckedIOException(error);
         } catch (Exception error) {
-            throw new IllegalStateException("model " + System.getenv("SERVE_MODEL") + " is not available", error);
+            throw new IllegalStateException(System.getenv("SERVE_SENTENCE").formatted(System.getenv("SERVE_MODEL")), error);
         }
     }
 

@@ -21,9 +21,11 @@ _NAMES = (
 )
 
 
-def _compile(arena: Arena) -> tuple[Path, str]:
+def _compile(arena: Arena, serving: bool) -> tuple[Path, str]:
     """Compile the packaged program under names that vary. Returns the class path and the main class."""
     package, main, loader, method, wrapper = arena.rng.choice(_NAMES)
+    if serving:
+        method, wrapper = arena.rng.choice((("score", "handle"), ("predict", "onRequest"), ("embed", "answer")))
     source = files("crashpath.coverage").joinpath("ServeFault.java").read_text(encoding="utf-8")
     names = {"PACKAGE": package, "CLASSNAME": main, "LOADERNAME": loader, "METHODNAME": method, "WRAPPERNAME": wrapper}
     for word, name in names.items():
@@ -42,18 +44,20 @@ def _java(
     spoil: Callable[[Path, str], None] = lambda classes, main: None,
     as_nobody: bool = False,
     late: bool = False,
+    serving: bool = False,
     after: str = "",
 ) -> Callable[[Arena], None]:
     """Return a fault's ``run``: compile, spoil what was compiled, start the service, tell of its exit."""
 
     def run(arena: Arena) -> None:
-        classes, main = _compile(arena)
+        classes, main = _compile(arena, serving)
         spoil(classes, main)
         environment = {
             **os.environ,
             "SERVE_STEP": step,
             "SERVE_ARGUMENT": str(argument(arena)),
             "SERVE_SECONDS": "1" if late else "15",
+            "SERVE_SENTENCE": "request to %s failed" if serving else "model %s is not available",
             "SERVE_MODEL": arena.variation.model,
             "SERVE_DEPTH": arena.rng.choice(("0", "1", "2")),
         }
@@ -265,13 +269,15 @@ FAULTS: tuple[Fault, ...] = (
         "read from a server that never answers",
         _java("url", argument=_url("silent"), late=True),
     ),
-    _fault("future-late", "hang", "infer", "wait for a task that never ends", _java("future")),
-    _fault("completable-late", "hang", "infer", "wait for a promise that nobody keeps", _java("completable")),
+    _fault("future-late", "hang", "infer", "wait for a task that never ends", _java("future", serving=True)),
+    _fault(
+        "completable-late", "hang", "infer", "wait for a promise that nobody keeps", _java("completable", serving=True)
+    ),
     _fault(
         "wild-read",
         "native_crash",
         "infer",
         "read a wild address",
-        _java("wild", "-XX:ErrorFile=hs_err.log", after="\nhead -n 40 hs_err.log\n"),
+        _java("wild", "-XX:ErrorFile=hs_err.log", serving=True, after="\nhead -n 40 hs_err.log\n"),
     ),
 )

@@ -159,7 +159,10 @@ def _shell(program: str, mode: str) -> Callable[[Arena], None]:
 
         target = arena.path("models/{model}.bin")
         command = SHELL[program].format(
-            insecure="", target=target, folder=target.with_suffix(""), url=_url(arena, mode)
+            seconds=1 if mode in ("silent", "half") else 15,
+            target=target,
+            folder=target.with_suffix(""),
+            url=_url(arena, mode),
         )
         after = arena.rng.choice(
             (

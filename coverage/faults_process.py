@@ -82,17 +82,17 @@ from concurrent.futures import ProcessPoolExecutor
 
 def _pool(body: str, definitions: str, phase: str = "infer") -> Callable[[Arena], None]:
     def run(arena: Arena) -> None:
-        imports = _POOL_IMPORTS
         arena.serve(
-            Code.of(body, imports, definitions=definitions, phase=phase, once=True, width=arena.variation.width)
+            Code.of(body, _POOL_IMPORTS, definitions=definitions, phase=phase, once=True, width=arena.variation.width),
+            fresh=True,
         )
 
     return run
 
 
 _POOL = """
-with ProcessPoolExecutor(2, mp_context=multiprocessing.get_context("fork")) as pool:
-    return list(pool.map(score, range(width)))
+with ProcessPoolExecutor(1, mp_context=multiprocessing.get_context("spawn")) as pool:
+    return list(pool.map(score, range(min(width, 3))))
 """
 _SUPERVISOR = """
 import logging
@@ -126,8 +126,6 @@ while True:
 
 
 def _supervised(child: str, sentences: tuple[str, ...]) -> Callable[[Arena], None]:
-    """A supervisor that kills a worker which does not report in time."""
-
     def run(arena: Arena) -> None:
         script = arena.path("supervisor.py")
         source = _SUPERVISOR.format(
