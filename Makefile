@@ -39,7 +39,7 @@ lint: setup ## ruff, mypy strict, import-linter
 	$(BIN)/lint-imports
 
 dashboard: setup ## open the dashboard on the demo's store (or CRASHPATH_DB)
-	$(BIN)/crashpath dashboard
+	CRASHPATH_DB=$${CRASHPATH_DB:-sqlite:///demo-out/crashpath.db} $(BIN)/crashpath dashboard
 
 corpus: setup ## run the fault catalogue and rewrite data/crashlogs and data/labels.csv
 	$(BIN)/python -m crashpath.coverage.corpus
