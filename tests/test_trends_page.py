@@ -1,0 +1,65 @@
+"""The page Trends, run by Streamlit's own test harness, on a store with data, an empty one, and a broken one."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from streamlit.testing.v1 import AppTest
+
+from crashpath.dashboard import app as app_module
+from crashpath.dashboard.testing import a_night
+from crashpath.ingest.store import open_store
+
+TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nMemoryError: <script>alert(1)</script>\n'
+
+
+def opened(url: str, monkeypatch: pytest.MonkeyPatch) -> AppTest:
+    """Open the page on a store."""
+    monkeypatch.setenv("CRASHPATH_DB", url)
+    page = AppTest.from_file(str(Path(app_module.__file__)), default_timeout=60).run()
+    assert not page.exception
+    return page
+
+
+def test_headline_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """With data, the page starts with the headline figures and has a picture and its table."""
+    log = tmp_path / "app.log"
+    log.write_text(TRACE)
+    url = f"sqlite:///{tmp_path}/crashpath.db"
+    with open_store(url) as store:
+        a_night(store, [log])
+    page = opened(url, monkeypatch)
+    assert page.metric[0].label == "OOM"
+    assert page.metric[0].value == "1"
+    assert len(page.dataframe) == 2
+
+
+def test_filters_narrow_the_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Counting by class shows the class of the crash; the choice is kept by the page."""
+    log = tmp_path / "app.log"
+    log.write_text(TRACE)
+    url = f"sqlite:///{tmp_path}/crashpath.db"
+    with open_store(url) as store:
+        a_night(store, [log])
+    page = opened(url, monkeypatch)
+    page.selectbox(key="by").select("class").run()
+    assert not page.exception
+    assert list(page.dataframe[0].value["class"]) == ["oom_host"]
+
+
+def test_empty_store_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No store, and a store without crashes: the page says which command to run."""
+    page = opened(f"sqlite:///{tmp_path}/none.db", monkeypatch)
+    assert "crashpath nightly" in page.info[0].value
+    open_store(f"sqlite:///{tmp_path}/empty.db").close()
+    page = opened(f"sqlite:///{tmp_path}/empty.db", monkeypatch)
+    assert "crashpath nightly" in page.info[0].value
+
+
+def test_broken_store_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A file that is no store is explained in one sentence on the page."""
+    file = tmp_path / "broken.db"
+    file.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
+    page = opened(f"sqlite:///{file}", monkeypatch)
+    assert "not a SQLite database" in page.error[0].value
