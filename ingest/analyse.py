@@ -10,7 +10,6 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
-from crashpath.ingest.facts import facts_in
 from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Root, Signature, Variant
 from crashpath.ingest.parse import parse
 from crashpath.ingest.redact import redact
@@ -53,7 +52,7 @@ class Analyser:
                 self._memo.popitem(last=False)
         else:
             self._memo.move_to_end(key)
-        facts = known.parsed.facts.over(record.facts).over(Facts(phase=known.root.phase))
+        facts = record.facts.over(Facts(phase=known.root.phase))
         return Analysis(
             record=replace(record, text=known.text, facts=facts),
             parsed=known.parsed,
@@ -72,7 +71,6 @@ class Analyser:
         marks = record.marks if text.count("\n") == record.text.count("\n") else ()
         parsed = parse(text)
         root = find_root(text, parsed, self._rules, marks)
-        parsed = replace(parsed, facts=facts_in(text))
         variant = make_variant(parsed, root)
         return _Known(text, redactions, parsed, root, variant, sign(variant))
 
