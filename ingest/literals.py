@@ -1,8 +1,8 @@
 """Prefilter for many patterns: the literals that a line must hold for a pattern to match at all.
 
-``required_literals`` finds, for each alternative of a pattern, up to two sets of words of which every match holds
-at least one each. ``Sieve`` looks for the words of all patterns in one pass and tries only patterns that can match,
-so that a line without any costs about as much whatever their number. Reads the part of the RE2 syntax in use.
+``alternatives`` finds, for each alternative of a pattern, up to two sets of words of which every match holds one
+each. ``Sieve`` looks for the words of all patterns in one pass and tries only the alternatives that can match, so
+that a line without any costs about as much whatever their number. Reads the part of the RE2 syntax in use.
 """
 
 from __future__ import annotations
@@ -40,6 +40,13 @@ class PatternError(ValueError):
         self.index = index
 
 
+class Alternative(NamedTuple):
+    """One alternative of a pattern, and the sets of lower-case words of which each match holds one each."""
+
+    pattern: str
+    needs: tuple[frozenset[str], ...]
+
+
 class _Item(NamedTuple):
     """A piece of a sequence: a literal character, or a set of literals, or something without any (``None``)."""
 
@@ -50,20 +57,21 @@ class _Item(NamedTuple):
 _ANYTHING = _Item("", None)
 
 
-def required_literals(pattern: str) -> tuple[tuple[frozenset[str], ...], ...]:
-    """Return, for each alternative, the sets of lower-case words of which a match holds one each (none: ``()``)."""
-    branches: list[tuple[frozenset[str], ...]] = []
-    at = 0
+def alternatives(pattern: str) -> tuple[Alternative, ...]:
+    """Split a pattern at its outermost bars. Raises ``ValueError`` where parentheses do not fit."""
+    branches: list[Alternative] = []
+    start = at = 0
     while True:
         found, at = _sequence(pattern, at)
         rarest = sorted(dict.fromkeys(found), key=_rarity, reverse=True)
         enough = 1 if rarest and _rarity(rarest[0]) >= _RARE else _SETS
-        branches.append(tuple(words for n, words in enumerate(rarest[:enough]) if not n or _rarity(words) >= _SHORTEST))
+        needs = tuple(words for n, words in enumerate(rarest[:enough]) if not n or _rarity(words) >= _SHORTEST)
+        branches.append(Alternative(pattern[start:at], needs))
         if at >= len(pattern):
             return tuple(branches)
         if pattern[at] == ")":
             raise ValueError(f"unbalanced parenthesis at {at}")
-        at += 1
+        start = at = at + 1
 
 
 def _alternatives(pattern: str, at: int) -> tuple[frozenset[str] | None, int]:
@@ -149,25 +157,21 @@ def _rarity(words: Iterable[str]) -> int:
 class Sieve:
     """Many patterns, matched without regard to case, anywhere in one line."""
 
-    __slots__ = ("_patterns", "_users", "_words")
+    __slots__ = ("_branches", "_machines", "_users", "_words")
 
     def __init__(self, patterns: Sequence[str]) -> None:
         """Raise ``PatternError`` for the first pattern that RE2 cannot read."""
-        users: dict[str, list[tuple[int, int, int]]] = {}
-        read = []
-        branch = 0
+        users: dict[str, list[tuple[int, int]]] = {}
+        branches: list[tuple[int, str]] = []
         for i, pattern in enumerate(patterns):
-            try:
-                read.append(_automaton((pattern,)))
-                branches = required_literals(pattern)
-            except (re2.error, ValueError, IndexError) as problem:
-                raise PatternError(i, f"its pattern cannot be read: {problem}") from problem
-            for needs in branches:
-                branch += 1
-                for n, words in enumerate(needs or (frozenset({""}),)):
+            for branch in _read(i, pattern):
+                for n, words in enumerate(branch.needs or (frozenset({""}),)):
+                    part = n + 1 if len(branch.needs) == _SETS else 0
                     for word in words:
-                        users.setdefault(word, []).append((i, branch, 0 if len(needs) < _SETS else n + 1))
-        self._patterns = tuple(read)
+                        users.setdefault(word, []).append((len(branches), part))
+                branches.append((i, branch.pattern))
+        self._branches = tuple(branches)
+        self._machines: list[Any] = [None] * len(branches)  # made when first needed: few of them ever are
         self._users = tuple(tuple(uses) for uses in users.values())
         self._words = _automaton(tuple(users), literal=True)
 
@@ -178,21 +182,36 @@ class Sieve:
         return self._try(data, words) if words else []
 
     def _try(self, data: bytes, words: list[int]) -> list[int]:
-        """Try the patterns of which some alternative has all its sets of words met."""
-        tried: set[int] = set()
+        """Try the alternatives that have all their sets of words met."""
         met: dict[int, int] = {}
+        ready: set[int] = set()
         for word in words:
-            for pattern, branch, part in self._users[word]:
-                if pattern in tried:
-                    continue
-                if part == 0 or met.get(branch, part) != part:
-                    tried.add(pattern)
-                else:
-                    met[branch] = part
-        return sorted(i for i in tried if self._patterns[i].Match(data))
+            for branch, part in self._users[word]:
+                if part == 0 or met.setdefault(branch, part) != part:
+                    ready.add(branch)
+        found: set[int] = set()
+        for branch in ready:
+            pattern = self._branches[branch][0]
+            if pattern not in found and self._machine(branch).Match(data):
+                found.add(pattern)
+        return sorted(found)
+
+    def _machine(self, branch: int) -> Any:
+        machine = self._machines[branch]
+        if machine is None:
+            machine = self._machines[branch] = _automaton((self._branches[branch][1],))
+        return machine
 
 
-def _automaton(patterns: Sequence[str], *, literal: bool = False) -> Any:
+def _read(index: int, pattern: str) -> tuple[Alternative, ...]:
+    try:
+        re2.Set.SearchSet(_options()).Add(pattern)
+        return alternatives(pattern)
+    except (re2.error, ValueError, IndexError) as problem:
+        raise PatternError(index, f"its pattern cannot be read: {problem}") from problem
+
+
+def _options(*, literal: bool = False) -> Any:
     options = re2.Options()
     options.case_sensitive = False
     options.never_capture = True
@@ -200,7 +219,11 @@ def _automaton(patterns: Sequence[str], *, literal: bool = False) -> Any:
     options.literal = literal
     if literal:
         options.max_mem = _SIEVE_BYTES
-    automaton = re2.Set.SearchSet(options)
+    return options
+
+
+def _automaton(patterns: Sequence[str], *, literal: bool = False) -> Any:
+    automaton = re2.Set.SearchSet(_options(literal=literal))
     for pattern in patterns:
         automaton.Add(pattern)
     if patterns:
