@@ -58,3 +58,7 @@ def run(arguments: Sequence[str]) -> int:
         complain(f"{type(error).__name__}: {error}. This is a defect of crashpath; run again with --debug for details.")
         return Exit.FAILED
     return int(code or Exit.DONE)
+
+
+if __name__ == "__main__":
+    main()

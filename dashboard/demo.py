@@ -87,8 +87,8 @@ def _again(number: int) -> NightSummary:
 
 def _nights(summaries: list[NightSummary]) -> Table:
     """What each night found new: the texts embedded are those of new signatures only."""
-    table = Table(box=None, pad_edge=False, header_style="bold", padding=(0, 1))
-    columns = ("night", "files", "records", "new crashes", "new signatures", "embedded", "joined", "born", "seconds")
+    table = Table(title="New in each night", box=None, pad_edge=False, header_style="bold", padding=(0, 1))
+    columns = ("night", "files", "records", "crashes", "signatures", "embedded", "joined", "clusters", "seconds")
     for name in columns:
         table.add_column(name, justify="right")
     for one in summaries:
