@@ -26,6 +26,8 @@ BALANCE = 0.5
 """Exponent of the weight by class: 0 takes classes as the corpus has them, 1 makes them equal."""
 PRIOR = 4.0
 """Strength, in cues, of the mean precision of all cues in that of one class."""
+EXAMPLES = 24
+"""Faults of one class that the artefact keeps as examples: it must stay small."""
 MODEL_WEIGHTS = (0.1, 0.25, 0.4, 0.55, 0.7, 0.85, 1.0)
 TRUST_LIMITS = (0.5, 0.995)
 DECIMALS = 4
@@ -198,12 +200,19 @@ def _trust(data: Training) -> NDArray[np.float32]:
 
 
 def _examples(samples: Sequence[Sample], vectors: Vectors) -> list[int]:
-    """Choose one sample a fault: the one nearest to all of its fault."""
+    """Choose one sample a fault, the one nearest to all of its fault, and at most ``EXAMPLES`` faults a class."""
     members: dict[str, list[int]] = defaultdict(list)
     for i, sample in enumerate(samples):
         members[sample.fault].append(i)
-    out = []
-    for rows in members.values():
-        part = vectors[rows].astype(np.float64)
-        out.append(rows[int((part @ part.T).sum(axis=1).argmax())])
-    return sorted(out, key=lambda i: samples[i].fault)
+    by_class: dict[str, list[int]] = defaultdict(list)
+    for fault in sorted(members):
+        part = vectors[members[fault]].astype(np.float64)
+        row = members[fault][int((part @ part.T).sum(axis=1).argmax())]
+        by_class[samples[row].failure_class].append(row)
+    kept = [rows[i] for rows in by_class.values() for i in _spaced(len(rows))]
+    return sorted(kept, key=lambda i: samples[i].fault)
+
+
+def _spaced(count: int) -> list[int]:
+    """Return at most ``EXAMPLES`` of ``count`` positions, evenly spaced."""
+    return sorted({int(i) for i in np.linspace(0, count - 1, min(count, EXAMPLES))})

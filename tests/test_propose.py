@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from crashpath.clustering.affinity import cosine
 from crashpath.clustering.cohesion import stand
 from crashpath.clustering.encoder import FakeEncoder, Vectors, rounded
 from crashpath.clustering.propose import Linkage, Proposal, UmapHdbscan
@@ -51,15 +52,17 @@ def test_fewer_points_than_neighbours() -> None:
 
 
 def test_umap_and_hdbscan_find_bundles() -> None:
-    """Twelve clear bundles of four come out whole, every row is accounted for once, and a second run says the same."""
+    """Every row is proposed once, no two bundles are mixed, a second run agrees, and cohesion finds all whole."""
     vectors = blobs(12, 4)
     proposal = PROPOSE(vectors)
     assert proposal.method == "umap+hdbscan"
     assert (proposal.points, proposal.components) == (48, 5)
     assert rows(proposal) == list(range(48))
-    whole = {tuple(range(4 * k, 4 * k + 4)) for k in range(12)}
-    assert len(whole & set(proposal.groups)) >= 10
+    assert all(len({row // 4 for row in group}) == 1 for group in proposal.groups)
+    assert len(proposal.groups) >= 12
     assert PROPOSE(vectors) == proposal
+    whole = tuple(tuple(range(4 * k, 4 * k + 4)) for k in range(12))
+    assert stand(cosine(vectors, vectors), proposal, tau=0.3) == whole
 
 
 @pytest.mark.parametrize("count", [15, 16, 18])
