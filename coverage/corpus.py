@@ -42,7 +42,7 @@ WRITTEN = {
     "native_crash": 2,
 }
 LARGEST = 120_000  # bytes of one text; a longer one is cut in its middle
-_STAMP = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)\b")
+_STAMP = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)(?!\d)")
 _HERE = re.compile(r"crashpath|/work/|faultrun|/tmp/run-", re.IGNORECASE)
 
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 import pandas as pd
 import streamlit as st
@@ -18,6 +19,7 @@ from crashpath.ingest.trends import (
     Dimension,
     Filters,
     counts_by_day,
+    days,
     headline,
     values,
 )
@@ -25,6 +27,7 @@ from crashpath.ingest.trends import (
 FIRST = "crashpath nightly LOGS…"
 ANY = "all"
 BY: tuple[Dimension, ...] = ("headline", "class", "release", "platform", "path")
+WINDOWS = {"last 14 days": 14, "last 30 days": 30, "last 90 days": 90, "all days": None}
 
 
 @dataclass(frozen=True, slots=True)
@@ -34,6 +37,7 @@ class View:
     totals: Totals
     headline: tuple[Count, ...]
     days: tuple[DayCount, ...]
+    outside: int
     releases: dict[str, tuple[Count, ...]]
 
 
@@ -58,7 +62,8 @@ def _filled(store: Store) -> None:
         return
     _headline(view)
     st.subheader(f"Crashes by day and {by}")
-    st.caption("Days are UTC days of the crash. Counts, not rates: no attempts are set against them on this page.")
+    outside = f" {view.outside:,} crashes lie outside these days." if view.outside else ""
+    st.caption(f"Days are UTC days of the crash. Counts, not rates: no attempts are set against them.{outside}")
     if not view.days:
         st.info("No crash passes these filters.")
         return
@@ -72,20 +77,32 @@ def _filled(store: Store) -> None:
 def _pick(store: Store) -> tuple[Dimension, Filters]:
     with store.read() as session:
         releases, platforms = values(session, "release"), values(session, "platform")
-    columns = st.columns(3)
+        last = days(session)
+    columns = st.columns(4)
     by = columns[0].selectbox("Count by", BY, key="by", bind="query-params")
     release = columns[1].selectbox("Release", (ANY, *releases), key="release", bind="query-params")
     platform = columns[2].selectbox("Platform", (ANY, *platforms), key="platform", bind="query-params")
-    return by, Filters(release=None if release == ANY else release, platform=None if platform == ANY else platform)
+    window = WINDOWS[columns[3].selectbox("Days", tuple(WINDOWS), key="days", bind="query-params")]
+    since = last[1] - timedelta(days=window - 1) if window and last else None
+    return by, Filters(
+        since=since,
+        release=None if release == ANY else release,
+        platform=None if platform == ANY else platform,
+    )
 
 
 def _look(store: Store, by: Dimension, filters: Filters) -> View:
     with store.read() as session:
-        releases = {
-            name: headline(session, Filters(release=name, platform=filters.platform))
-            for name in values(session, "release")
-        }
-        return View(store_totals(session), headline(session, filters), counts_by_day(session, by, filters), releases)
+        releases = {name: headline(session, replace(filters, release=name)) for name in values(session, "release")}
+        shown = headline(session, filters)
+        ever = headline(session, replace(filters, since=None))
+        return View(
+            totals=store_totals(session),
+            headline=shown,
+            days=counts_by_day(session, by, filters),
+            outside=sum(count.crashes for count in ever) - sum(count.crashes for count in shown),
+            releases=releases,
+        )
 
 
 def _headline(view: View) -> None:
