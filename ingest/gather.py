@@ -3,64 +3,59 @@
 from __future__ import annotations
 
 from datetime import datetime
-from enum import Enum
 
 from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
+from crashpath.ingest.elapsed import Clocks
+from crashpath.ingest.fate import Fate
 from crashpath.ingest.lines import Line
 from crashpath.ingest.model import Facts, Record
-from crashpath.ingest.opening import AFTERMATH, HEADS, KERNEL_END, KERNEL_LINES, Kind, same_words, trace_goes_on
+from crashpath.ingest.opening import AFTERMATH, INTERPRETER, KERNEL_END, KERNEL_LINES, Kind, same_words, trace_goes_on
+from crashpath.ingest.told import Told, Trace
 
 MOST_IDLE = 30
 """Lines of the same writer after the last sign of a failure until its record is closed."""
 
 MOST_SECONDS = 60.0
-_REPEAT_SECONDS = 1.0
-_OTHER_SECONDS = 5.0
-_ECHO_SECONDS = 0.05
+OTHER_SECONDS = 5.0
+"""Seconds in which what only a level marks is told of the same failure."""
+
 _TRIM_AT = 2 * RECORD_BYTES
-
-
-class Fate(Enum):
-    """What a line does to the record that its writer has open."""
-
-    JOINED = "joined"
-    CLOSE_BEFORE = "close before it, and look at it afresh"
-    SPLIT = "its last lines are another failure"
 
 
 class Gathering:
     """The lines of one failure so far, and where in a trace they are."""
 
     __slots__ = (
-        "_calm", "_chained", "_head", "_idle", "_last_mode", "_mode", "_pending", "_pending_last", "_seen", "_size",
-        "_tail", "_trace_at", "_trace_bare", "_trace_level", "_trace_lines", "_traces",
-        "at", "first", "kept", "last", "touched", "truncated",
+        "_calm", "_chained", "_clocks", "_head", "_idle", "_mode", "_pending", "_pending_last", "_size", "_tail",
+        "_told", "_trace_at", "_trace_bare", "_trace_level", "_trace_lines",
+        "at", "first", "kept", "known", "last", "marked", "touched", "truncated",
     )  # fmt: skip
 
-    def __init__(self, context: list[Kept]) -> None:
-        """Start with the lines that stood just before."""
-        self.kept = context
-        self.first = len(context)  # of the failure itself
+    def __init__(self) -> None:
+        """Start with nothing."""
+        self.kept: list[Kept] = []
+        self.first = 0  # of the failure itself
         self.last = 0  # kept[:last] is the record, the rest only waits for aftermath
         self.at: datetime | None = None
-        self.touched = 0
+        self.touched = 0  # the splitter's count at its last line
+        self.marked = 0  # and at its last sign of the failure
+        self.known = False  # whether anything but a level says that it is a failure
         self.truncated = False
-        self._size = sum(len(kept.line.text) for kept in context)
+        self._clocks = Clocks()
+        self._size = 0
         self._mode: Kind | None = None
-        self._last_mode: Kind | None = None
         self._head = ""
         self._trace_bare = True
         self._trace_level: str | None = None
         self._trace_at: datetime | None = None
         self._trace_lines = 0
-        self._traces: list[tuple[str, bool, datetime | None]] = []
         self._chained = False
         self._idle = 0
         self._calm = False
         self._pending: int | None = None
         self._pending_last = 0
         self._tail: int | None = None
-        self._seen: dict[str, tuple[datetime | None, int]] = {}
+        self._told = Told()
 
     @property
     def in_bare_trace(self) -> bool:
@@ -70,13 +65,31 @@ class Gathering:
     @property
     def settled(self) -> bool:
         """Whether its trace is complete, so that a new trace would start a new record."""
-        return self._mode is None and bool(self._traces) and not self._chained
+        return self._mode is None and bool(self._told.traces) and not self._chained
 
-    def too_far(self, at: datetime | None) -> bool:
-        """Tell whether a line at this time comes too late for the record."""
-        if self._idle >= MOST_IDLE:
-            return True
-        return at is not None and self.at is not None and (at - self.at).total_seconds() > MOST_SECONDS
+    @property
+    def traceless(self) -> bool:
+        """Whether it has no trace so far, so that one may still come."""
+        return self._mode is None and not self._told.traces
+
+    def preface(self, context: list[Kept]) -> None:
+        """Put in the lines that the writer of the next line said just before."""
+        if not self.kept:
+            self.kept = context
+            self.first = len(context)
+        elif context:
+            self.first += sum(1 for kept in context if kept.offset < self.kept[self.first].offset)
+            self.kept = sorted(self.kept + context, key=lambda kept: kept.offset)
+            self.last = len(self.kept)
+        self._size += sum(len(kept.line.text) + 1 for kept in context)
+
+    def too_far(self, kept: Kept) -> bool:
+        """Tell whether a line comes too late for the record."""
+        return self._idle >= MOST_IDLE or self.later(kept) > MOST_SECONDS
+
+    def later(self, kept: Kept) -> float:
+        """Return how many seconds a line comes after the last sign of the failure."""
+        return self._clocks.later(kept.at, kept.line.stamp)
 
     def goes_on(self, kept: Kept) -> Fate | None:
         """Add the next line of an open trace; ``None`` where no trace is open or the line is not of it."""
@@ -85,9 +98,7 @@ class Gathering:
             return None
         line = kept.line
         if self._interposed(line):
-            self._add(kept)
-            self._idle += 1
-            return Fate.JOINED
+            return Fate.BETWEEN
         self._trace_lines += 1
         if mode is Kind.KERNEL:
             return self._kernel(kept)
@@ -102,9 +113,28 @@ class Gathering:
         fate = self._end_trace(self._head)
         return fate if fate is Fate.SPLIT else None
 
+    def put_between(self, kept: Kept, kind: Kind) -> None:
+        """Add a line that stands in the midst of a trace and is not of it."""
+        self._add(kept)
+        self._idle += 1
+        if kind >= Kind.ERROR:
+            self.last = len(self.kept)
+
+    def is_another(self, kept: Kept, kind: Kind) -> bool:
+        """Whether an error line is a failure of its own: the same words at another time, or others much later.
+
+        What only its level marks is no repeat while a failure that is known is fresh.
+        """
+        if kind is not Kind.ERROR and kind is not Kind.FAILURE:
+            return False
+        if self.known and kind is Kind.ERROR:
+            return self.later(kept) > OTHER_SECONDS
+        repeats = self._told.repeats(same_words(kept.line.text), kept.at, len(self.kept), MOST_IDLE)
+        return self.later(kept) > OTHER_SECONDS if repeats is None else repeats
+
     def take(self, kept: Kept, kind: Kind) -> Fate:
         """Add a line that stands outside a trace, unless it is another failure."""
-        if kind in HEADS:
+        if kind >= Kind.PYTHON:
             return self._open_trace(kept, kind)
         if kind is Kind.FRAME:
             return self._frame(kept)
@@ -112,12 +142,15 @@ class Gathering:
             self._chained = True
             self._significant(kept)
             return Fate.JOINED
-        if kind is Kind.ERROR and self._is_another(kept):
+        if self.is_another(kept, kind):
             return Fate.CLOSE_BEFORE
-        if kind is Kind.ERROR or kind is Kind.AFTERMATH:
-            if self._traces and self._tail is None and (self._idle or kept.at != self.at):
+        if Kind.ERROR <= kind <= Kind.AFTERMATH:
+            self.known = self.known or kind is not Kind.ERROR
+            if self._told.traces and self._tail is None and (self._idle or kept.at != self.at):
                 self._tail = len(self.kept)
-            self._seen.setdefault(same_words(kept.line.text), (kept.at, len(self.kept)))
+            words = same_words(kept.line.text)
+            self._told.say(words)
+            self._told.see(words, kept.at, len(self.kept))
             self._significant(kept)
             return Fate.JOINED
         self._quiet(kept, kind)
@@ -126,25 +159,31 @@ class Gathering:
     def split_off(self) -> Gathering:
         """Part with the lines of the second failure; what stays is ready to be closed."""
         at = self._pending if self._pending is not None else len(self.kept)
-        other = Gathering([])
+        other = Gathering()
         other.kept = self.kept[at:]
         other.last = len(other.kept)
         other._size = sum(len(kept.line.text) for kept in other.kept)
-        other._traces = [self._traces.pop()]
+        trace = self._told.traces.pop()
+        other._told.traces.append(trace)
+        other._told.see(trace.words, trace.at, len(other.kept))
         other.at = self.at
-        other.touched = self.touched
-        words, _, seen_at = other._traces[0]
-        other._seen[words] = (seen_at, len(other.kept))
+        other.known = True
+        other.touched, other.marked = self.touched, self.marked
+        other._clocks = self._clocks
         del self.kept[at:]
         self.last = min(self._pending_last, at)
         self._pending = None
         return other
 
-    def end(self, source: str, facts: Facts) -> tuple[Record, int]:
-        """Return the finished record and how many of its last lines it leaves out as quiet."""
-        return make_record(self.kept[: self.last], source, facts, self.first, self.truncated), len(
-            self.kept
-        ) - self.last
+    def parts(self) -> tuple[Gathering, ...]:
+        """Return what is finished as this ends: mostly itself alone, or two where a second trace was still open."""
+        if self._mode is not None and self._end_trace(self._head) is Fate.SPLIT:
+            return (self, self.split_off())
+        return (self,)
+
+    def record(self, source: str, facts: Facts) -> Record:
+        """Return the finished record, without the lines at its end that only waited for more."""
+        return make_record(self.kept[: self.last], source, facts, self.first, self.truncated)
 
     def _interposed(self, line: Line) -> bool:
         """Whether it is a logger's line in the midst of a raw trace, or one of another level in a logged one."""
@@ -163,9 +202,12 @@ class Gathering:
 
     def _frame(self, kept: Kept) -> Fate:
         """Open a trace at its first frame: Java, Node and .NET print what was thrown on the line before, unmarked."""
-        before = self.kept[-1] if self.kept else kept
+        start = len(self.kept) - 1
+        while start > len(self.kept) - 4 and start > 0 and self.kept[start].line.level != kept.line.level:
+            start -= 1  # over another thread's lines in between
+        start = max(start, 0)
+        before = self.kept[start] if self.kept else kept
         headed = kept.line.text.lstrip().startswith("at ") and before.line.text.strip() != ""
-        start = max(len(self.kept) - 1, 0)
         self._start_trace(before, Kind.FRAME, start if self._tail is None else min(self._tail, start))
         if not headed:
             self._pending = None
@@ -173,9 +215,12 @@ class Gathering:
         return Fate.JOINED
 
     def _start_trace(self, head: Kept, kind: Kind, start: int) -> None:
-        if self._traces and not self._chained:
+        if head.line.text.startswith(INTERPRETER) and (not self._idle or "interpreter" in self.kept[-1].line.text):
+            self._chained = True  # it is the rest of a message
+        if self._told.traces and not self._chained:
             self._pending = max(start, 1)
             self._pending_last = min(self.last, self._pending)
+        self.known = True
         self._mode = kind
         self._head = head.line.text
         self._trace_bare = head.line.bare
@@ -184,46 +229,17 @@ class Gathering:
         self._trace_lines = 0
 
     def _end_trace(self, final: str) -> Fate:
-        self._last_mode, self._mode = self._mode, None
+        native = self._mode is Kind.NATIVE
+        self._mode = None
         self._tail = None
         self._chained = False
-        words, bare, at = same_words(final), self._trace_bare, self._trace_at
-        self._seen.setdefault(words, (at, len(self.kept)))
-        joined = self._pending is None or self._echoes(words, bare, at) or self._follows(words, final)
+        trace = Trace(same_words(final), self._trace_bare, self._trace_at)
+        self._told.see(trace.words, trace.at, len(self.kept))
+        joined = self._pending is None or self._told.echoes(trace) or self._told.follows(trace, final, native)
         if joined:
             self._pending = None
-        self._traces.append((words, bare, at))
+        self._told.traces.append(trace)
         return Fate.JOINED if joined else Fate.SPLIT
-
-    def _follows(self, words: str, final: str) -> bool:
-        """Whether a second trace only tells what the first one led to; a process dies but once."""
-        if AFTERMATH.search(final, 0, 2000):
-            return True
-        return self._last_mode is Kind.NATIVE and all(other != words for other, _, _ in self._traces)
-
-    def _echoes(self, words: str, bare: bool, at: datetime | None) -> bool:
-        """Whether a second trace is the first one again: from a logger and the interpreter, or twice at once."""
-        for other, other_bare, other_at in self._traces:
-            if other != words:
-                continue
-            if other_bare != bare:
-                return True
-            if at is not None and other_at is not None:
-                return abs((at - other_at).total_seconds()) <= _ECHO_SECONDS
-        return False
-
-    def _is_another(self, kept: Kept) -> bool:
-        """Whether an error line is a failure of its own: the same words at another time, or others much later."""
-        words = same_words(kept.line.text)
-        before = self._seen.get(words)
-        if before is not None:
-            then, index = before
-            if kept.at is not None and then is not None:
-                return abs((kept.at - then).total_seconds()) > _REPEAT_SECONDS
-            return len(self.kept) - index > MOST_IDLE
-        if kept.at is None or self.at is None:
-            return False
-        return (kept.at - self.at).total_seconds() > _OTHER_SECONDS
 
     def _kernel(self, kept: Kept) -> Fate:
         """The kernel prints tables between who asked for memory and who was killed; the kill ends the report."""
@@ -240,6 +256,8 @@ class Gathering:
             return
         self._add(kept)
         self._idle += 1
+        if kept.line.level == "WARNING":
+            self._told.say(same_words(text))
         if kind is Kind.BENIGN:
             self._calm = True
         elif not self._calm and text.strip():
@@ -250,8 +268,10 @@ class Gathering:
         self.last = len(self.kept)
         self._idle = 0
         self._calm = False
+        self.marked = self.touched
         if kept.at is not None:
             self.at = kept.at
+            self._clocks.saw(kept.at, kept.line.stamp)
 
     def _add(self, kept: Kept) -> None:
         self.kept.append(kept)

@@ -18,23 +18,24 @@ class Kind(IntEnum):
 
     PLAIN = 0
     BENIGN = 1
-    ERROR = 2
-    AFTERMATH = 3
-    CONNECTOR = 4
-    FRAME = 5
-    PYTHON = 6
-    NOTEBOOK = 7
-    NATIVE = 8
-    KERNEL = 9
-    THROWN = 10
+    ERROR = 2  # by its level alone
+    FAILURE = 3  # a root rule knows it
+    AFTERMATH = 4
+    CONNECTOR = 5
+    FRAME = 6
+    PYTHON = 7  # from here on heads of traces
+    NOTEBOOK = 8
+    NATIVE = 9
+    KERNEL = 10
+    THROWN = 11
 
-
-HEADS = frozenset({Kind.PYTHON, Kind.NOTEBOOK, Kind.NATIVE, Kind.KERNEL, Kind.THROWN})
 
 _TRACEBACK = "Traceback (most recent call last)"
+INTERPRETER = "Traceback of TorchScript"
 _CONNECTOR = re.compile(
     r"\s*\|?\s*(?:During handling of the above exception|The above exception was the direct cause of"
-    r"|Caused by[: ]|Suppressed: |\.\.\. \d+ (?:more|common frames)|--- End of (?:inner )?exception stack)"
+    r"|Caused by[: ]|Suppressed: |\.\.\. \d+ (?:more|common frames)|--- End of (?:inner )?exception stack"
+    r"|-- Process \d+ terminated with the following error)"
 )
 _NATIVE = re.compile(
     r"Fatal Python error: |\*\*\* (?:SIG\w+|Aborted|Signal|Process received signal|Check failure|Error in)"
@@ -45,9 +46,9 @@ _NATIVE = re.compile(
     r"|Fatal error|Check failed: |Assertion .*failed|GGML_ASSERT|double free|free\(\): |malloc(?:\(\)|_|: )"
     r"|corrupted [sdu]|BUG: |Oops: |general protection|traps: |Timeout \(\d+:\d\d:\d\d"
 )
-_THROWN = re.compile(r"^(?:Exception in thread |Unhandled [Ee]xception|Uncaught |FATAL EXCEPTION)|\n\s+at [\w$./<]+\(")
+_THROWN = re.compile(r"^(?:Exception in thread |Unhandled [Ee]xception|Uncaught )|\n\s+at [\w$./<]+\(")
 _NATIVE_FIRST = frozenset("F*tleEUpgT=#AP<CGdfmcBO")
-_THROWN_FIRST = frozenset("EUF")
+_THROWN_FIRST = frozenset("EU")
 _DIED = re.compile(
     r"(?:.{0,200}\s)?(?:Segmentation fault|Illegal instruction|Bus error|Floating point exception|Aborted|Killed)"
     r"(?:\s+\(core dumped\)(?:\s.*)?|)$"
@@ -68,7 +69,9 @@ AFTERMATH = re.compile(
     r"|exit(?:ed|ing)?(?: with)?(?: exit)?[ -](?:code|status)[ :=]+-?\d|ChildFailedError|RayTaskError|ActorDiedError"
     r"|WorkerCrashedError|BrokenProcessPool|BrokenPipeError|KeyboardInterrupt|SystemExit"
     r"|leaked (?:semaphore|shared_memory)|destroy_process_group|Shutting down|Sending process .* SIG"
-    r"|closing signal SIG|Received signal|core dumped|Application startup failed|Reason: Worker failed|Fatal signal"
+    r"|closing signal SIG|Received signal|core dumped|dumped core|Application startup failed|Reason: Worker failed"
+    r"|Fatal signal|oomd killed \d|Process \S+ \(pid \d+\) has died|Process \d+ exited due to signal"
+    r"|pid: \d+, tid: \d+, name: "
 )
 _FINAL_NOTEBOOK = re.compile(
     r"(?:[A-Za-z_][\w.]*(?:Error|Exception|Exit|Interrupt|Warning)|[A-Z][\w.]*|[a-z_]\w*(?:\.\w+)+)(?:: |$)"
@@ -77,7 +80,7 @@ _NATIVE_GOES_ON = re.compile(
     r"\s|$|Thread |Current thread|Extension modules|#\d|PC: @|@|\*\*\*|===|==\d+|SUMMARY: |Shadow|=>|freed by"
     r"|previously|(?:READ|WRITE) of size|goroutine|created by|main\.|stack backtrace|note: |pid: |signal \d|backtrace:"
     r"|Build fing|Revision|ABI|Process|Timestamp|Cmdline|Abort message|Cause: |[rx]\d|\d+: |PID: |java\.|kotlin\."
-    r"|android\.|--- |\[\w+:\d+\]"
+    r"|android\.|-{3,} |-{3,}$|<--- |\[\w+:\w+\]|#(?:\s|$)"
 )
 KERNEL_LINES = 600
 _NUMBER = re.compile(r"0x[0-9a-fA-F]+|\d+")
@@ -87,13 +90,15 @@ def kind_of(text: str, level: str | None, is_failure: Callable[[str], bool]) -> 
     """Classify a line that stands outside a trace. ``text`` has no prefixes; newlines in it come from a logger."""
     if _TRACEBACK in text:
         return _traceback_kind(text)
+    if text.startswith(INTERPRETER):
+        return Kind.PYTHON
     first = text[:1]
     if first in _FRAME_FIRST and _FRAME.match(text):
         return Kind.FRAME
     if not text or text.isspace():
         return Kind.PLAIN
-    # "above exception", "Caused by", "Suppressed: ", "... 5 more", "--- End of": a substring test beats the pattern
-    if ("bove ex" in text or "used by" in text or "pressed: " in text or "... " in text or "- End of " in text) and (
+    # "above exception", "Caused by", "Suppressed: ", "... 5 more", "-- Process 1": a substring test beats the pattern
+    if ("bove ex" in text or "used by" in text or "pressed: " in text or "... " in text or "-- " in text) and (
         _CONNECTOR.match(text)
     ):
         return Kind.CONNECTOR
@@ -107,12 +112,14 @@ def kind_of(text: str, level: str | None, is_failure: Callable[[str], bool]) -> 
 
 
 def _sentence_kind(text: str, level: str | None, is_failure: Callable[[str], bool]) -> Kind:
-    if level in ERROR_LEVELS:
-        return Kind.AFTERMATH if AFTERMATH.search(text, 0, 2000) else Kind.ERROR
+    if level in ERROR_LEVELS or text.startswith("FATAL EXCEPTION"):
+        if AFTERMATH.search(text, 0, 2000):
+            return Kind.AFTERMATH
+        return Kind.FAILURE if is_failure(text) else Kind.ERROR
     if _DIED_WORDS.search(text, 0, 400) and _DIED.match(text):
         return Kind.AFTERMATH
     if is_failure(text):
-        return Kind.AFTERMATH if AFTERMATH.search(text, 0, 2000) else Kind.ERROR
+        return Kind.AFTERMATH if AFTERMATH.search(text, 0, 2000) else Kind.FAILURE
     return Kind.PLAIN if level is None else Kind.BENIGN
 
 
@@ -126,7 +133,7 @@ def _traceback_kind(text: str) -> Kind:
 def trace_goes_on(text: str, mode: Kind) -> bool:
     """Tell whether a line still belongs to the trace that ``mode`` opened; the line that ends it does not."""
     if mode is Kind.PYTHON:
-        return text[:1] in " \t|+" or text == "" or text.startswith('File "')
+        return text[:1] in " \t|+" or text == "" or text.startswith(('File "', INTERPRETER))
     if mode is Kind.NOTEBOOK:
         return _FINAL_NOTEBOOK.match(text) is None
     if mode is Kind.FRAME or mode is Kind.THROWN:

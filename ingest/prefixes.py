@@ -86,7 +86,7 @@ LINE_RULES: tuple[Rule, ...] = (
     _rule(
         "stern",
         _LOWER + "›",
-        r"(?:› )?(?P<writer>[a-z0-9][a-z0-9.-]*-[a-z0-9]{5,10}-[a-z0-9]{5} [a-z0-9][\w-]*) (?:› )?",
+        r"(?:› )?(?P<writer>[a-z0-9][a-z0-9._-]*-[a-z0-9]{5,10}-[a-z0-9]{5} [a-z0-9][\w-]*) (?:› )?",
         "-",
     ),
     _rule("mpirun", "[", r"\[(?P<writer>\d+,\d+)\]<std(?:out|err)>: ?", ">:"),
@@ -138,6 +138,7 @@ LINE_RULES: tuple[Rule, ...] = (
     # -- loggers of the field's libraries
     _rule("glog", "IWEFD", rf"{_GLOG}(?P<stamp>\d{{4}} {_TIME})\s+(?:\d+ )?[\w/.<>+-]+:\d+\] ?", "] "),
     _rule("glog-empty", "IWEFD", rf"{_GLOG}(?P<stamp>\d{{4}} {_TIME})\s+(?:\d+ )?[\w/.<>+-]+:\d+\]$", "]"),
+    _rule("glog-iso", "IWEFDC", rf"(?P<level>[IWEFDC])(?P<stamp>{_ISO})\s+(?:[\w-]+ )?[\w/.<>+-]+:\d+\](?: |$)", "]"),
     _rule("c10", "[", rf"\[{_GLOG}(?:(?P<stamp>\d{{4}} {_TIME})\s)?\s?{_SOURCE}:\d+\] ?", "]"),
     _rule("ray-native", "[", rf"\[(?P<stamp>{_ISO}) {_GLOG} \d+ \d+\] (?:\(\w+\) )?{_SOURCE}:\d+: ", "]"),
     _rule("onnxruntime", "[", r"\[(?P<level>[VIWEF]):(?:onnxruntime|[\w-]*):", ":", kept=True),

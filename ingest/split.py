@@ -11,13 +11,16 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
+from crashpath.ingest.assemble import Kept, make_record
 from crashpath.ingest.clock import parse_stamp
-from crashpath.ingest.gather import Fate, Gathering
+from crashpath.ingest.fate import Fate
+from crashpath.ingest.gather import Gathering
 from crashpath.ingest.lines import Line, decode, peel
 from crashpath.ingest.model import Record
+from crashpath.ingest.nearby import SILENT_LINES, announced, neighbour
 from crashpath.ingest.nottext import NotText, Undecodable
 from crashpath.ingest.opening import Kind, kind_of
+from crashpath.ingest.plain import PlainText
 from crashpath.ingest.whole import SplitOptions, one_record
 
 if TYPE_CHECKING:
@@ -30,10 +33,7 @@ SOFT_BYTES = 128 * 1024
 HARD_BYTES = 4 * 1024 * 1024
 """Bytes after which whatever is open is closed, so that a checkpoint is never far."""
 
-_SILENT_LINES = 512
 _MOST_WRITERS = 256
-_LEVELLED_ENOUGH = 50
-_BENIGN_LEVELS = frozenset({"TRACE", "DEBUG", "INFO", "WARNING"})
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,8 +60,7 @@ class Splitter:
         self._latest = options.latest
         self._end = start_offset
         # Only from its very start can a source be told to hold nothing but one plain text.
-        self._plain: list[Kept] | None = [] if start_offset == 0 else None
-        self._plain_size = self._plain_gone = self._benign = self._unlevelled = 0
+        self._plain = PlainText() if start_offset == 0 else None
         self._bad: NotText | None = None
         self._forget(start_offset)
 
@@ -91,6 +90,7 @@ class Splitter:
         self._count = 0
         self._open: dict[str | None, Gathering] = {}
         self._context: dict[str | None, deque[Kept]] = {}
+        self._joined: dict[str | None, Gathering] = {}  # writers whose last lines went into another's record
         self._writer: str | None = None
         self._raw: str | None = None
 
@@ -156,22 +156,43 @@ class Splitter:
     def _start(self, key: str | None, raw: RawLine, line: Line) -> None:
         """Look at a line whose writer has no record open."""
         kind = kind_of(line.text, line.level, self._options.is_failure)
-        if kind < Kind.ERROR:
+        if kind < Kind.ERROR and not (self._joined and self._rest(key, raw, line, kind)):
             self._remember(key, Kept(raw.offset, raw.end, line, None))
-            return
-        kept = self._kept(raw, line)
-        if kind is Kind.AFTERMATH and (neighbour := self._neighbour(key)) is not None:
-            neighbour.take(kept, kind)
-            neighbour.touched = self._count
-            return
+        elif kind >= Kind.ERROR:
+            self._open_or_join(key, self._kept(raw, line), kind)
+
+    def _open_or_join(self, key: str | None, kept: Kept, kind: Kind) -> None:
+        if kind is Kind.ERROR or kind is Kind.AFTERMATH or (kind is Kind.FRAME and key in self._joined):
+            other = neighbour(self._open, key, kept, kind, self._count)
+            if other is not None:
+                other.touched = self._count
+                other.take(kept, Kind.AFTERMATH if kind is Kind.ERROR else kind)
+                self._joined[key] = other
+                return
         self._plain = None
-        context = self._context.pop(key, None)
-        gathering = Gathering([self._stamped(item) for item in context] if context else [])
-        gathering.take(kept, kind)
+        self._joined.pop(key, None)
+        context = [self._stamped(item) for item in self._context.pop(key, ())]
+        gathering = announced(self._open, key, kept, kind, self._count)
+        if gathering is None:
+            gathering = Gathering()
+        else:
+            self._open = {other: item for other, item in self._open.items() if item is not gathering}
+        gathering.preface(context)
         gathering.touched = self._count
+        gathering.take(kept, kind)
         self._open[key] = gathering
         if gathering.in_bare_trace:
             self._raw = key
+
+    def _rest(self, key: str | None, raw: RawLine, line: Line, kind: Kind) -> bool:
+        """Take a line of a writer whose error went into another's record, if it may be the rest of that message."""
+        gathering = self._joined.pop(key, None)
+        kept = self._kept(raw, line)
+        if gathering is None or kind is Kind.BENIGN or gathering.too_far(kept):
+            return False
+        self._joined[key] = gathering
+        gathering.take(kept, kind)
+        return True
 
     def _stamped(self, kept: Kept) -> Kept:
         stamp = kept.line.stamp
@@ -184,26 +205,19 @@ class Splitter:
                 self._context.clear()
             context = self._context[key] = deque(maxlen=CONTEXT_LINES)
         context.append(kept)
-        if self._plain is not None:
-            self._remember_plain(kept)
-
-    def _neighbour(self, key: str | None) -> Gathering | None:
-        """The record that another process of the same container has open, the latest: its death is told by others."""
-        outer = key.partition(" > ")[0] if key and " > " in key else None
-        best: Gathering | None = None
-        for other, gathering in self._open.items():
-            inside = other.partition(" > ")[0] if other and " > " in other else None
-            if inside == outer and (best is None or gathering.touched > best.touched):
-                best = gathering
-        return best
+        if self._plain is not None and not self._plain.add(kept):
+            self._plain = None
 
     def _continue(self, key: str | None, gathering: Gathering, raw: RawLine, line: Line) -> Sequence[Item]:
         kept = self._kept(raw, line)
-        if gathering.too_far(kept.at):
-            return (*self._finish(key), *self._again(key, raw, line))
+        if gathering.too_far(kept):
+            return self._close_before(key, raw, line)
         gathering.touched = self._count
         fate = gathering.goes_on(kept)
         if fate is Fate.JOINED:
+            return ()
+        if fate is Fate.BETWEEN:
+            gathering.put_between(kept, kind_of(line.text, line.level, self._options.is_failure))
             return ()
         done: Sequence[Item] = ()
         if fate is Fate.SPLIT:
@@ -213,16 +227,17 @@ class Splitter:
                 return done
         fate = gathering.take(kept, kind_of(line.text, line.level, self._options.is_failure))
         if fate is Fate.CLOSE_BEFORE:
-            return (*done, *self._finish(key), *self._again(key, raw, line))
+            return (*done, *self._close_before(key, raw, line))
         if fate is Fate.SPLIT:
             return (*done, *self._split(key, gathering))
         if gathering.in_bare_trace:
             self._raw = key
         return done
 
-    def _again(self, key: str | None, raw: RawLine, line: Line) -> Sequence[Item]:
+    def _close_before(self, key: str | None, raw: RawLine, line: Line) -> Sequence[Item]:
+        done = self._finish(key)
         self._start(key, raw, line)
-        return ()
+        return done
 
     def _split(self, key: str | None, gathering: Gathering) -> Sequence[Item]:
         other = gathering.split_off()
@@ -232,46 +247,28 @@ class Splitter:
 
     def _finish(self, key: str | None) -> Sequence[Item]:
         gathering = self._open.pop(key)
-        record, _ = gathering.end(self._source, self._options.facts)
-        self.recorded += gathering.last
-        return (record,)
+        if self._joined:
+            self._joined = {other: item for other, item in self._joined.items() if item is not gathering}
+        parts = gathering.parts()
+        self.recorded += sum(part.last for part in parts)
+        return tuple(part.record(self._source, self._options.facts) for part in parts)
 
     def _close_all(self) -> Sequence[Item]:
         return tuple(item for key in list(self._open) for item in self._finish(key))
 
     def _close_silent(self) -> Sequence[Item]:
         """Close records whose writer has said nothing for long: they would hold up checkpoints."""
-        silent = [key for key, item in self._open.items() if self._count - item.touched > _SILENT_LINES]
+        silent = [key for key, item in self._open.items() if self._count - item.touched > SILENT_LINES]
         return tuple(item for key in silent for item in self._finish(key))
-
-    def _remember_plain(self, kept: Kept) -> None:
-        plain = self._plain
-        assert plain is not None
-        plain.append(kept)
-        self._plain_size += len(kept.line.text) + 1
-        if kept.line.level in _BENIGN_LEVELS:
-            self._benign += 1
-            if self._benign >= _LEVELLED_ENOUGH and self._benign > self._unlevelled:
-                self._plain = None
-                return
-        elif kept.line.text.strip():
-            self._unlevelled += 1
-        if self._plain_size > 2 * RECORD_BYTES:
-            start, stop = trim_bounds(plain)
-            del plain[start:stop]
-            self._plain_gone += stop - start
-            self._plain_size = sum(len(item.line.text) + 1 for item in plain)
 
     def _close_plain(self) -> Sequence[Item]:
         """Give a text in which nothing looked like a failure as one record, unless its levels say that all is well."""
         plain, self._plain = self._plain, None
-        if not plain or self._unlevelled <= self._benign:
+        if plain is None or not plain.suspicious:
             return ()
-        record = make_record(
-            [self._stamped(item) for item in plain], self._source, self._options.facts, 0, self._plain_gone > 0
-        )
-        self.recorded += len(plain) + self._plain_gone
-        return (record,)
+        kept = [self._stamped(item) for item in plain.kept]
+        self.recorded += len(kept) + plain.gone
+        return (make_record(kept, self._source, self._options.facts, 0, plain.gone > 0),)
 
 
 def split(lines: Iterator[RawLine], source: str, options: SplitOptions, start_offset: int = 0) -> Iterator[Item]:

@@ -279,3 +279,154 @@ def test_checkpoints_come_often_in_a_long_stream(tmp_path: Path) -> None:
     places = [0, *(item.offset for item in found if isinstance(item, Checkpoint))]
     assert len([item for item in found if isinstance(item, Record)]) == 30
     assert max(b - a for a, b in pairwise(places)) < 400_000
+
+
+STAMPED = "2025-11-19 13:40:{:02d},000 {} {}\n"
+LATE = (
+    "shutting down",
+    "request a451bc57 failed with status 500",
+    "worker process 123 died, restarting in 10 s",
+    "1 of 3 replicas healthy",
+)
+
+
+def complete(kind: str, prefix: str = "") -> str:
+    return "".join(f"{prefix}{line}\n" for line in f"{TRACE}{kind}".split("\n"))
+
+
+def test_what_other_processes_say_after_a_trace_joins_it() -> None:
+    """An ERROR line that only its level marks is aftermath, whichever process of the same stream writes it."""
+    late = "".join(f"[2025-11-19 13:40:12 +0000] [{n + 30}] [ERROR] {said}\n" for n, said in enumerate(LATE * 2))
+    (record,) = records(complete("ValueError: a") + late)
+    assert record.text.endswith(LATE[-1])
+    (record,) = records(complete("ValueError: a", "(Core pid=1) ERROR 11-19 13:40:11 [a.py:8] ") + late)
+    assert record.text.endswith(LATE[-1])
+
+
+def test_what_is_told_long_after_a_trace_is_a_failure_of_its_own() -> None:
+    """Past five seconds or thirty lines, an ERROR line of another process does not belong to the trace any more."""
+    trace = complete("ValueError: a", "2025-11-19 13:40:11,000 [8] [ERROR] ")
+    assert len(records(trace + "2025-11-19 13:40:15,000 [9] [ERROR] disk is full\n")) == 1
+    assert len(records(trace + "2025-11-19 13:40:17,000 [9] [ERROR] disk is full\n")) == 2
+    calm = "[2025-11-19 13:40:12 +0000] [7] [INFO] served\n" * 31
+    assert len(records(complete("ValueError: a") + calm + "2025-11-19 13:40:15,000 [9] [ERROR] disk is full\n")) == 2
+
+
+def test_a_known_failure_after_a_trace_starts_a_record() -> None:
+    """A line that the root rules know is no aftermath of another process's trace."""
+    line = "[2025-11-19 13:40:12 +0000] [31] [ERROR] the model is gone\n"
+    assert len(records(complete("ValueError: a") + line)) == 2
+
+
+def test_another_containers_error_is_no_aftermath() -> None:
+    """What a container says never joins the record of another one, before a trace or after it."""
+    for one, two in (("a-1  | ", "b-1  | "), ("[pod/a-5f7d9c-x2k8p/m] ", "[pod/a-5f7d9c-q9d4z/m] ")):
+        assert len(records(complete("ValueError: a", one) + two + "ERROR: shutting down\n")) == 2
+        assert len(records(one + "ERROR: cannot load\n" + complete("ValueError: a", two))) == 2
+        assert (
+            len(
+                records(
+                    complete("ValueError: a", one) + one + "[2025-11-19 13:40:12 +0000] [9] [ERROR] shutting down\n"
+                )
+            )
+            == 1
+        )
+
+
+def test_failures_of_two_pods_that_interleave_stay_two_with_their_own_aftermath() -> None:
+    """Each pod's late words go to its own trace."""
+    one, two = ([f"{name}  | {line}" for line in (TRACE + cause).split("\n")] for name, cause in (
+        ("a-1", "ValueError: a"), ("b-1", "KeyError: b")))  # fmt: skip
+    lines = [line for pair in zip(one, two, strict=True) for line in pair]
+    lines += [
+        "b-1  | [2025-11-19 13:40:12 +0000] [9] [ERROR] b goes down",
+        "a-1  | [2025-11-19 13:40:12 +0000] [9] [ERROR] a goes down",
+    ]
+    assert sorted(texts("\n".join(lines))) == [
+        TRACE + "KeyError: b\nb goes down",
+        TRACE + "ValueError: a\na goes down",
+    ]
+
+
+def test_what_announces_a_trace_is_in_its_record() -> None:
+    """An error line just before a trace belongs to it, also where the logger names a process and the trace does not."""
+    for before in ("[2025-11-19 13:40:12 +0000] [4084] [ERROR] ", "(Core pid=4) ERROR 11-19 13:40:12 [a.py:8] "):
+        for front in ("", "a-1  | "):
+            text = f"{front}{before}input could not be prepared\n" + complete("ValueError: a", front)
+            assert texts(text) == [f"input could not be prepared\n{TRACE}ValueError: a"]
+
+
+def test_an_error_line_long_before_a_trace_is_a_failure_of_its_own() -> None:
+    """Ten lines or five seconds apart, the words of one process do not announce the trace of another."""
+    error = "[2025-11-19 13:40:12 +0000] [4] [ERROR] disk is full\n"
+    assert (
+        len(
+            records(
+                error + "(Core pid=4) INFO 11-19 13:40:12 [a.py:8] ok\n" * 12 + complete("KeyError: b", "[rank0]: ")
+            )
+        )
+        == 2
+    )
+    stamped = complete("KeyError: b", "2025-11-19 13:40:18,000 [5] [ERROR] ")
+    assert len(records("2025-11-19 13:40:12,000 [4] [ERROR] disk is full\n" + stamped)) == 2
+
+
+def test_androids_headline_and_its_exception_are_one_record() -> None:
+    """What the runtime says before a Java exception is its head."""
+    front = "11-19 01:00:{:02d}.014 23237  38908 E AndroidRuntime: "
+    lines = (
+        "FATAL EXCEPTION: main",
+        "Process: org.example.app, PID: 23237",
+        "java.lang.Error: x",
+        "\tat a.B.c(B.kt:1)",
+    )
+    text = "".join(front.format(8) + line + "\n" for line in lines)
+    assert texts(text) == ["\n".join(lines)]
+    again = "".join(front.format(12) + line + "\n" for line in lines)
+    assert texts(text + again) == ["\n".join(lines)] * 2
+
+
+def test_an_earlier_stamp_ends_no_record() -> None:
+    """The clock of another component may be late, and its stamps in UTC may lie whole half hours off."""
+    lines = [STAMPED.format(40, "ERROR", "cannot run"), STAMPED.format(3, "ERROR", "node failed")]
+    assert len(records("".join(lines))) == 1
+    runtime = "2025-11-19 {}:40:41.123456789 [E:onnxruntime:, session.cc:514 Run] Non-zero status code\n"
+    for hour in (11, 15, 19):
+        assert len(records(lines[0] + runtime.format(hour) + STAMPED.format(42, "ERROR", "gave up"))) == 1
+
+
+def test_a_collectors_stamp_goes_before_a_loggers() -> None:
+    """What a logger inside says of the time is not held against the collector's clock."""
+    outer = "2025-11-19T13:40:{:02d}.000Z stderr F "
+    text = outer.format(10) + STAMPED.format(10, "ERROR", "cannot load")
+    text += outer.format(11) + "2025-11-19 19:10:50,000 ERROR gave up\n"
+    assert len(records(text)) == 1
+
+
+def test_every_retry_is_a_record_and_its_aftermath_none() -> None:
+    """A trace that comes again after a notice counts again; the lines after each go with it."""
+    late = "".join(f"[2025-11-19 13:40:12 +0000] [{n + 30}] [ERROR] {said}\n" for n, said in enumerate(LATE))
+    once = complete("ValueError: a") + late
+    assert len(records(once + "restarting (attempt 1)\n" + once + "restarting (attempt 2)\n" + once)) == 3
+    front = "a-1  | "
+    once = front + "[2025-11-19 13:40:12 +0000] [4084] [ERROR] could not be loaded\n" + complete("ValueError: a", front)
+    assert len(records((once + front + "[2025-11-19 13:40:12 +0000] [7] [ERROR] shutting down\n") * 3)) == 3
+
+
+def test_attempts_that_are_logged_before_the_exception_gets_out_are_one_failure() -> None:
+    """A message that a logger has told, raised in the end, is not told of a second failure."""
+    tried = (
+        'WARNING: attempt {} of 3 failed: global variables are not supported:\n  File "a.py", line 8\n    global X\n'
+    )
+    text = "".join(tried.format(n) for n in (1, 2, 3)) + complete("NotSupported: global variables are not supported:")
+    assert len(records(text)) == 1
+
+
+def test_lines_of_another_thread_do_not_break_a_java_trace() -> None:
+    """A trace goes on after a logger's line right behind its ``Caused by``."""
+    text = (
+        'Exception in thread "main" java.lang.Error: x\n\tat a.B.c(B.java:1)\nCaused by: java.lang.Error: y\n'
+        "INFO: served\n\tat a.B.d(B.java:2)\n\tat a.B.e(B.java:3)\n\t... 2 more\n"
+    )
+    (record,) = records(text)
+    assert record.text.endswith("... 2 more")
