@@ -20,7 +20,7 @@ from crashpath.clustering.features import Matrix, Subject, matrix
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 
 FOLDS = 5
-STRENGTH = 4.0
+STRENGTH = 2.0
 """Inverse of the weight decay of the logistic regression."""
 BALANCE = 0.5
 """Exponent of the weight by class: 0 takes classes as the corpus has them, 1 makes them equal."""
