@@ -104,10 +104,15 @@ def _points(items: Sequence[Item]) -> tuple[list[Item], list[int]]:
     for item in items:
         key = item.signature or item.id
         known = first.get(key)
-        if known is None or item.id < known.id:
+        if known is None or _rank(item) < _rank(known):
             first[key] = item
     order = {key: i for i, key in enumerate(sorted(first))}
     return [first[key] for key in order], [order[item.signature or item.id] for item in items]
+
+
+def _rank(item: Item) -> tuple[str, tuple[str, ...], list[str], str]:
+    """Order of the records of one signature by what they say, so that their place in the input does not matter."""
+    return item.text, item.frames, sorted(item.terms.codes | item.terms.words | item.terms.names), item.id
 
 
 def _twins(point_of: Sequence[int]) -> dict[int, list[int]]:
