@@ -43,7 +43,7 @@ WRITTEN = {
 }
 LARGEST = 120_000  # bytes of one text; a longer one is cut in its middle
 _STAMP = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)(?!\d)")
-_HERE = re.compile(r"crashpath|/work/|faultrun|/tmp/run-", re.IGNORECASE)
+_HERE = re.compile(rf"crashpath|faultrun|/tmp/run-|{re.escape(str(Path.cwd()))}", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)

@@ -19,7 +19,7 @@ DATA = (".py", ".typed", ".toml", ".json", ".npz", ".cpp", ".java", ".js")
 @pytest.mark.parametrize("module", ["numba", "umap", "coverage"])
 def test_import_at_the_root_finds_the_library(module: str) -> None:
     """With the repository root on sys.path, ``import coverage`` is coverage.py, and numba and UMAP can be imported."""
-    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {module}; import coverage; print(coverage.__version__)"
+    code = f"import sys; sys.path.insert(0, {str(ROOT)!r}); import {module}, coverage; print(coverage.__version__)"
     done = subprocess.run([sys.executable, "-c", code], cwd=ROOT, capture_output=True, text=True, check=False)
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip()
