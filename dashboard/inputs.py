@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sys
 from collections.abc import Iterator
+from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
 from typing import Any
@@ -17,6 +18,7 @@ from crashpath.ingest.split import SplitOptions, Undecodable, one_record, split
 from crashpath.ingest.unpack import SourceError
 
 STDIN = "-"
+PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"PK\x03\x04")
 
 
 @dataclass(frozen=True, slots=True)
@@ -61,12 +63,13 @@ def _given(line: bytes, number: int, fields: Fields, options: SplitOptions) -> G
 
 
 def _raw_lines(path: str) -> Iterator[bytes]:
+    """Yield whole lines, however long: a record that was cut would be no JSON. Compressed files are refused."""
     try:
-        if path == STDIN:
-            yield from sys.stdin.buffer
-            return
-        with open(path, "rb") as file:
-            yield from file
+        with nullcontext(sys.stdin.buffer) if path == STDIN else open(path, "rb") as file:
+            for number, line in enumerate(file):
+                if number == 0 and line.startswith(PACKED):
+                    raise InputError(f"{path} is compressed: unpack it first, one line of JSON is one record.")
+                yield line
     except OSError as error:
         raise InputError(f"{path} cannot be read: {error.strerror}. Check the path and its permissions.") from error
 
