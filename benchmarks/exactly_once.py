@@ -185,7 +185,7 @@ def summary(one: Held) -> str:
 
 
 def at_once(folder: Path, paths: Sequence[str]) -> tuple[bool, list[dict[str, object]]]:
-    """Start three real nights at once on one store, the last with ``--wait``; return whether all was as it should be."""
+    """Start three real nights at once on one store, the last with ``--wait``; return whether all was well."""
     url = f"sqlite:///{folder}/at-once.db"
     a_real_night(f"sqlite:///{folder}/alone.db", paths)
     commands = [real(url, paths), real(url, paths), [*real(url, paths), "--wait", "600"]]
@@ -216,7 +216,7 @@ def main(arguments: Sequence[str] = ()) -> int:
     """Print the tables, write the figures; 1 where anything differs."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--logs", type=int, default=150, help="logs of the corpus")
-    parser.add_argument("--mib", type=float, default=6, help="size of the generated log")
+    parser.add_argument("--mib", type=float, default=2, help="size of the generated log")
     parser.add_argument("--kills", type=int, default=20)
     parser.add_argument("--real", type=int, default=3, help="kills of the real command")
     parser.add_argument("--seed", type=int, default=SEED)
@@ -227,11 +227,11 @@ def main(arguments: Sequence[str] = ()) -> int:
         folder = Path(name)
         logs = folder / "logs"
         sample(logs, options.logs)
-        write_log(logs / "big.log", int(options.mib * 2**20), quiet_lines=QUIET_LINES)
+        write_log(logs / "big.log", int(options.mib * 2**20), quiet_lines=QUIET_LINES, per_second=1)
         kills = trials("light", folder, [str(logs)], plan_of(options.kills), rng)
         few = folder / "few"
         sample(few, 12)
-        write_log(few / "big.log", 2**20, quiet_lines=QUIET_LINES)
+        write_log(few / "big.log", 2**20, quiet_lines=QUIET_LINES, per_second=1)
         stages = (READ, EMBED, WRITE, CLUSTER, READ)
         kills_real = trials("real", folder, [str(few)], [stages[i % 5] for i in range(options.real)], rng)
         right, codes = at_once(folder, [str(few)])
