@@ -17,15 +17,16 @@ class Clocks:
     so a time is held against its own clock if there is one; against another, whole half hours are no time passed.
     """
 
-    __slots__ = ("_latest", "_newest")
+    __slots__ = ("_latest", "_newest", "_stamp")
 
     def __init__(self) -> None:
         self._latest: dict[str, datetime] = {}
         self._newest: datetime | None = None
+        self._stamp: str | None = None
 
     def later(self, at: datetime | None, stamp: str | None) -> float:
         """Return by how many seconds the time is after the latest; 0 where it is before or nothing is known."""
-        if at is None or stamp is None or self._newest is None:
+        if at is None or stamp is None or self._newest is None or at == self._newest:
             return 0.0
         before = self._latest.get(_shape(stamp))
         if before is not None:
@@ -36,6 +37,9 @@ class Clocks:
 
     def saw(self, at: datetime, stamp: str | None) -> None:
         """Remember a time."""
+        if stamp == self._stamp:
+            return
+        self._stamp = stamp
         shape = _shape(stamp or "")
         before = self._latest.get(shape)
         if before is None or at > before:

@@ -5,20 +5,14 @@ from __future__ import annotations
 from datetime import datetime
 
 from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
-from crashpath.ingest.elapsed import Clocks
 from crashpath.ingest.fate import Fate
 from crashpath.ingest.lines import Line
 from crashpath.ingest.model import Facts, Record
 from crashpath.ingest.opening import AFTERMATH, INTERPRETER, KERNEL_END, KERNEL_LINES, Kind, same_words, trace_goes_on
-from crashpath.ingest.told import Told, Trace
-
-MOST_IDLE = 30
-"""Lines of the same writer after the last sign of a failure until its record is closed."""
+from crashpath.ingest.told import MOST_IDLE, Told, Trace
 
 MOST_SECONDS = 60.0
-OTHER_SECONDS = 5.0
-"""Seconds in which what only a level marks is told of the same failure."""
-
+_INDENTED = frozenset({Kind.PYTHON, Kind.FRAME, Kind.THROWN})
 _TRIM_AT = 2 * RECORD_BYTES
 
 
@@ -26,9 +20,9 @@ class Gathering:
     """The lines of one failure so far, and where in a trace they are."""
 
     __slots__ = (
-        "_calm", "_chained", "_clocks", "_head", "_idle", "_mode", "_pending", "_pending_last", "_size", "_tail",
+        "_calm", "_chained", "_head", "_idle", "_mode", "_pending", "_pending_last", "_size", "_tail",
         "_told", "_trace_at", "_trace_bare", "_trace_level", "_trace_lines",
-        "at", "first", "kept", "known", "last", "marked", "touched", "truncated",
+        "at", "first", "kept", "last", "marked", "touched", "truncated",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -39,9 +33,7 @@ class Gathering:
         self.at: datetime | None = None
         self.touched = 0  # the splitter's count at its last line
         self.marked = 0  # and at its last sign of the failure
-        self.known = False  # whether anything but a level says that it is a failure
         self.truncated = False
-        self._clocks = Clocks()
         self._size = 0
         self._mode: Kind | None = None
         self._head = ""
@@ -89,7 +81,27 @@ class Gathering:
 
     def later(self, kept: Kept) -> float:
         """Return how many seconds a line comes after the last sign of the failure."""
-        return self._clocks.later(kept.at, kept.line.stamp)
+        return self._told.clocks.later(kept.at, kept.line.stamp)
+
+    def indented(self, kept: Kept) -> bool:
+        """Add an indented line if it is of the open trace: `too_far` and `goes_on` in short, for most lines of most."""
+        line = kept[2]
+        if self._mode not in _INDENTED or self._idle >= MOST_IDLE or line[0].endswith("-----"):
+            return False
+        if (line[3] or line[2] or line[1]) and self._interposed(line):
+            return False
+        if kept.at is not None and kept.at != self.at:
+            if self.later(kept) > MOST_SECONDS:
+                return False
+            self.at = kept.at
+            self._told.clocks.saw(kept.at, kept.line.stamp)
+        self._trace_lines += 1
+        self._add(kept)
+        self.last = len(self.kept)
+        self.marked = self.touched
+        self._idle = 0
+        self._calm = False
+        return True
 
     def goes_on(self, kept: Kept) -> Fate | None:
         """Add the next line of an open trace; ``None`` where no trace is open or the line is not of it."""
@@ -121,16 +133,8 @@ class Gathering:
             self.last = len(self.kept)
 
     def is_another(self, kept: Kept, kind: Kind) -> bool:
-        """Whether an error line is a failure of its own: the same words at another time, or others much later.
-
-        What only its level marks is no repeat while a failure that is known is fresh.
-        """
-        if kind is not Kind.ERROR and kind is not Kind.FAILURE:
-            return False
-        if self.known and kind is Kind.ERROR:
-            return self.later(kept) > OTHER_SECONDS
-        repeats = self._told.repeats(same_words(kept.line.text), kept.at, len(self.kept), MOST_IDLE)
-        return self.later(kept) > OTHER_SECONDS if repeats is None else repeats
+        """Whether an error line is a failure of its own."""
+        return self._told.is_another(kept, kind, len(self.kept))
 
     def take(self, kept: Kept, kind: Kind) -> Fate:
         """Add a line that stands outside a trace, unless it is another failure."""
@@ -145,7 +149,7 @@ class Gathering:
         if self.is_another(kept, kind):
             return Fate.CLOSE_BEFORE
         if Kind.ERROR <= kind <= Kind.AFTERMATH:
-            self.known = self.known or kind is not Kind.ERROR
+            self._told.known |= kind is not Kind.ERROR
             if self._told.traces and self._tail is None and (self._idle or kept.at != self.at):
                 self._tail = len(self.kept)
             words = same_words(kept.line.text)
@@ -167,9 +171,9 @@ class Gathering:
         other._told.traces.append(trace)
         other._told.see(trace.words, trace.at, len(other.kept))
         other.at = self.at
-        other.known = True
+        other._told.known = True
         other.touched, other.marked = self.touched, self.marked
-        other._clocks = self._clocks
+        other._told.clocks = self._told.clocks
         del self.kept[at:]
         self.last = min(self._pending_last, at)
         self._pending = None
@@ -220,7 +224,7 @@ class Gathering:
         if self._told.traces and not self._chained:
             self._pending = max(start, 1)
             self._pending_last = min(self.last, self._pending)
-        self.known = True
+        self._told.known = True
         self._mode = kind
         self._head = head.line.text
         self._trace_bare = head.line.bare
@@ -271,7 +275,7 @@ class Gathering:
         self.marked = self.touched
         if kept.at is not None:
             self.at = kept.at
-            self._clocks.saw(kept.at, kept.line.stamp)
+            self._told.clocks.saw(kept.at, kept.line.stamp)
 
     def _add(self, kept: Kept) -> None:
         self.kept.append(kept)

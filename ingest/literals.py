@@ -7,7 +7,7 @@ that a line without any costs about as much whatever their number. Reads the par
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Container, Iterable, Sequence
 from typing import Any, NamedTuple
 
 import re2
@@ -178,23 +178,33 @@ class Sieve:
     def match(self, line: str) -> list[int]:
         """Return the indexes of the patterns that match, in order."""
         data = line.encode("utf-8", "replace")
-        words = self._words.Match(data) if self._users else None
-        return self._try(data, words) if words else []
+        found: set[int] = set()
+        for branch in self._ready(data):
+            pattern = self._branches[branch][0]
+            if pattern not in found and self._machine(branch).Match(data):
+                found.add(pattern)
+        return sorted(found)
 
-    def _try(self, data: bytes, words: list[int]) -> list[int]:
-        """Try the alternatives that have all their sets of words met."""
+    def matches_any(self, line: str, wanted: Container[int]) -> bool:
+        """Return whether one of these patterns matches, without a try of the others."""
+        data = line.encode("utf-8", "replace")
+        for branch in self._ready(data):
+            if self._branches[branch][0] in wanted and self._machine(branch).Match(data):
+                return True
+        return False
+
+    def _ready(self, data: bytes) -> Collection[int]:
+        """Return the alternatives that have all their sets of words met."""
+        words = self._words.Match(data) if self._users else None
+        if not words:
+            return ()
         met: dict[int, int] = {}
         ready: set[int] = set()
         for word in words:
             for branch, part in self._users[word]:
                 if part == 0 or met.setdefault(branch, part) != part:
                     ready.add(branch)
-        found: set[int] = set()
-        for branch in ready:
-            pattern = self._branches[branch][0]
-            if pattern not in found and self._machine(branch).Match(data):
-                found.add(pattern)
-        return sorted(found)
+        return ready
 
     def _machine(self, branch: int) -> Any:
         machine = self._machines[branch]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from crashpath.ingest.assemble import Kept
-from crashpath.ingest.gather import MOST_IDLE, MOST_SECONDS, OTHER_SECONDS, Gathering
+from crashpath.ingest.gather import MOST_SECONDS, Gathering
 from crashpath.ingest.opening import Kind
+from crashpath.ingest.told import MOST_IDLE, OTHER_SECONDS
 from crashpath.ingest.writers import container_of, service_of
 
 SILENT_LINES = 512

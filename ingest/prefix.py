@@ -10,7 +10,9 @@ from __future__ import annotations
 import re
 from typing import Final, NamedTuple
 
-from crashpath.ingest.prefixes import AFTER, ANSI, BARE_COLOUR, START, Rule
+from crashpath.ingest.known import recall, remember
+from crashpath.ingest.prefixes import ANSI, BARE_COLOUR, Rule
+from crashpath.ingest.rulesat import AFTER, START, rules_at
 
 LEVELS: Final = {
     **dict.fromkeys(("T", "V", "TRACE", "VERBOSE"), "TRACE"),
@@ -48,17 +50,22 @@ def level_of(word: str) -> str | None:
 def strip_line(line: str) -> Stripped:
     """Return the line without colours and prefixes, and what they said. ``text`` of a logfmt line may have newlines."""
     line = _without_colours(line)
-    rules = START.get(line[:1])
+    rules = rules_at(START, line, 0)
     if rules is None:
         return _logfmt(Stripped(line)) if line.startswith(_LOGFMT_STARTS) else Stripped(line)
-    prefix, table, known = _memo[0]
-    if prefix and line.startswith(prefix) and line[len(prefix) : len(prefix) + 1] not in table:
-        return known._replace(text=line[len(prefix) :])
+    known = recall(line)
+    if known is not None:
+        end = known.end
+        after = rules_at(known.table, line, end)
+        if after is None or _first(after, line, end) is None:
+            stripped = Stripped(line[end:], known.level, known.writer, known.stamp)
+            return _logfmt(stripped) if line.startswith(_LOGFMT_STARTS, end) else stripped
     return _strip(line, rules)
 
 
 def _strip(line: str, rules: tuple[Rule, ...] | None) -> Stripped:
     level = stamp = host = writer = None
+    spans: list[tuple[int, int]] = []
     alone = True
     at = 0
     table = START
@@ -68,29 +75,25 @@ def _strip(line: str, rules: tuple[Rule, ...] | None) -> Stripped:
             break
         rule, found = hit
         if rule.level and (value := found[rule.level]):
-            level = LEVELS.get(value.upper(), level)
+            level = LEVELS.get(value) or LEVELS.get(value.upper(), level)
         if rule.stamp:
             stamp = stamp or found[rule.stamp]
         if rule.host:
             host = host or found[rule.host]
         if rule.writer and (value := found[rule.writer]):
             writer = f"{writer} > {value}" if writer else value
+            spans.append(found.span(rule.writer))
         if rule.kept:
             alone = False
             break
         alone = alone and rule.alone
         at = found.end()
         table = AFTER if rule.more else START
-        rules = table.get(line[at : at + 1])
+        rules = rules_at(table, line, at)
+    if alone and at:
+        remember(line[:at], table, level, stamp, writer, spans)
     stripped = Stripped(line[at:], level, writer, stamp, host)
-    if alone and rules is None:
-        _memo[0] = (line[:at], table, stripped)
-    return _logfmt(stripped) if stripped.text.startswith(_LOGFMT_STARTS) else stripped
-
-
-# A trace has the same prefix on each of its lines: the last one is tried first. It changes speed, never the answer:
-# only prefixes are kept that mean the same whatever follows, and only lines are taken that no rule could go on with.
-_memo: list[tuple[str, dict[str, tuple[Rule, ...]], Stripped]] = [("", START, Stripped(""))]
+    return _logfmt(stripped) if line.startswith(_LOGFMT_STARTS, at) else stripped
 
 
 def _first(rules: tuple[Rule, ...], line: str, at: int) -> tuple[Rule, re.Match[str]] | None:

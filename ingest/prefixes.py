@@ -40,6 +40,9 @@ _KEPT_TAGS = r"(?!lowmemorykiller|lmkd|ActivityManager|am_|killinfo|kernel|Zygot
 class Rule(NamedTuple):
     """One prefix. ``needle`` must be in the line for a try; ``more``: a logger's own fields may follow it.
 
+    ``third``: which third characters may follow a digit, as in ``THIRDS``. ``worded``: it starts with a
+    level in full.
+
     ``kept``: it is read, but it stays in the text, because parsers know it. The numbers are those of its groups, 0 for
     none. ``alone``: whether it fits depends on nothing after it, so the same prefix on the next line means the same.
     """
@@ -51,6 +54,8 @@ class Rule(NamedTuple):
     more: bool
     kept: bool
     alone: bool
+    third: str
+    worded: bool
     stamp: int
     level: int
     writer: int
@@ -63,19 +68,30 @@ _ALONE = frozenset({"gcp", "compose", "kubectl", "ray", "glog", "vllm", "torchse
 def _rule(name: str, chars: str, pattern: str, needle: str = "", more: bool = False, kept: bool = False) -> Rule:
     compiled = re.compile(pattern)
     groups = (compiled.groupindex.get(group, 0) for group in ("stamp", "level", "writer", "host"))
-    return Rule(name, chars, needle, compiled.match, more, kept, name in _ALONE, *groups)
+    worded = pattern.startswith(_LEVEL)
+    return Rule(name, chars, needle, compiled.match, more, kept, name in _ALONE, _third(pattern), worded, *groups)
+
+
+def _third(pattern: str) -> str:
+    if pattern.startswith((rf"(?P<stamp>{_ISO})", r"(?P<stamp>\d{4}-")):
+        return "0"
+    if pattern.startswith((rf"(?P<stamp>{_MONTH_DAY})", r"(?P<stamp>\d\d/\d\d")):
+        return "-"
+    if pattern.startswith(_LOGCAT):
+        return "-0"
+    return ":" if pattern.startswith(_TIME) else "-0: "
 
 
 _DIGIT = string.digits
 _LOWER = string.ascii_lowercase
 _LETTER = string.ascii_letters
-_LEVEL_FIRST = "TDINWEFCS"
+LEVEL_FIRST = "TDINWEFCS"
 
 LINE_RULES: tuple[Rule, ...] = (
     # -- containers and collectors
     _rule(
         "gcp",
-        _LEVEL_FIRST + "*",
+        LEVEL_FIRST + "*",
         rf"(?:[A-Z*]+)\s+(?P<stamp>{_ISO})\s+\[resource\.labels\.\w+: ?(?P<writer>[^\]]+)\] ?",
         "[resource.labels",
     ),
@@ -105,6 +121,25 @@ LINE_RULES: tuple[Rule, ...] = (
         _LETTER + _DIGIT,
         r"[\w.-]+:\d+:\d+ \[\d+\] (?:[\w./]+:\d+ )?(?=NCCL (?P<level>INFO|WARN|TRACE|ERROR))",
         "NCCL ",
+    ),
+    _rule(
+        "torchserve-model",  # its level is that of a pipe, not of what the model said
+        _DIGIT + "[",
+        rf"(?P<stamp>{_ISO}) \[[A-Z]+ *\] (?P<writer>W-\d+-[\w.-]+?)-std(?:out|err) MODEL_LOG - ?",
+        "MODEL_LOG",
+    ),
+    _rule(
+        "torchserve",
+        _DIGIT + "[",
+        rf"(?P<stamp>{_ISO}) \[{_LEVEL} *\] (?P<writer>W-\d+-[\w.-]+?)(?:-std(?:out|err))? [\w.]+ - ?",
+        " W-",
+    ),
+    _rule(
+        "iso-plain",  # no other system stamps so
+        _DIGIT,
+        rf"(?P<stamp>\d{{4}}-\d\d-\d\d(?:T{_TIME}| \d\d:\d\d:\d\d,\d{{3}}){_ZONE})(?: [-|] |\t|: | |$|(?=\[))",
+        ":",
+        more=True,
     ),
     # -- systems
     _rule(
@@ -145,21 +180,9 @@ LINE_RULES: tuple[Rule, ...] = (
     _rule("tensorrt-llm", "[", r"\[TensorRT-LLM\]\[(?P<level>[A-Z]+)\] ", "[TensorRT-LLM]", kept=True),
     _rule("trt", "[", rf"\[(?P<stamp>\d\d/\d\d/\d{{4}}-{_TIME})\] (?:\[TRT\] )?\[(?P<level>[IWEVF])\] ", "] ["),
     _rule("trt-short", "[", r"\[TRT\] \[(?P<level>[IWEVF])\] ", "[TRT]"),
-    _rule("vllm", _LEVEL_FIRST, rf"{_LEVEL} +(?P<stamp>{_MONTH_DAY}) \[?{_PLACE}\] ?", "] "),
-    _rule("vllm-empty", _LEVEL_FIRST, rf"{_LEVEL} +(?P<stamp>{_MONTH_DAY}) \[?{_PLACE}\]$", "]"),
+    _rule("vllm", LEVEL_FIRST, rf"{_LEVEL} +(?P<stamp>{_MONTH_DAY}) \[?{_PLACE}\] ?", "] "),
+    _rule("vllm-empty", LEVEL_FIRST, rf"{_LEVEL} +(?P<stamp>{_MONTH_DAY}) \[?{_PLACE}\]$", "]"),
     _rule("transformers", "[", rf"\[{_LEVEL}\|[\w./]+:\d+\] (?P<stamp>{_ISO}) >> ?", "|"),
-    _rule(
-        "torchserve-model",  # its level is that of a pipe, not of what the model said
-        _DIGIT + "[",
-        rf"(?P<stamp>{_ISO}) \[[A-Z]+ *\] (?P<writer>W-\d+-[\w.-]+?)-std(?:out|err) MODEL_LOG - ?",
-        "MODEL_LOG",
-    ),
-    _rule(
-        "torchserve",
-        _DIGIT + "[",
-        rf"(?P<stamp>{_ISO}) \[{_LEVEL} *\] (?P<writer>W-\d+-[\w.-]+?)(?:-std(?:out|err))? [\w.]+ - ?",
-        " W-",
-    ),
     _rule("gunicorn", "[", rf"\[(?P<stamp>{_ISO})\] \[(?P<writer>\d+)\] \[{_LEVEL}\] ?", "] ["),
     # -- general shapes
     _rule("iso", _DIGIT, rf"(?P<stamp>{_ISO})(?: [-|] |\t|: | |$|(?=\[))", ":", more=True),
@@ -174,12 +197,12 @@ LINE_RULES: tuple[Rule, ...] = (
         more=True,
     ),
     _rule("bracket-clock", "[", rf"\[{_TIME}\] ?", ":", more=True),
-    _rule("level-name", _LEVEL_FIRST, rf"{_LEVEL}:(?!\d)[\w.-]+:", ":"),
-    _rule("level-colon", _LEVEL_FIRST, rf"{_LEVEL}:{_PAD}", ":"),
-    _rule("level-dash", _LEVEL_FIRST, rf"{_LEVEL} *(?: - | \| )", " ", more=True),
+    _rule("level-name", LEVEL_FIRST, rf"{_LEVEL}:(?!\d)[\w.-]+:", ":"),
+    _rule("level-colon", LEVEL_FIRST, rf"{_LEVEL}:{_PAD}", ":"),
+    _rule("level-dash", LEVEL_FIRST, rf"{_LEVEL} *(?: - | \| )", " ", more=True),
     _rule(
         "level-bare",
-        _LEVEL_FIRST,
+        LEVEL_FIRST,
         rf"{_LEVEL}{_PAD}(?=[\[(A-Za-z'\" \t]|\d{{4}}-|\d\d-\d\d )(?!EXCEPTION|ERROR|=)",
         " ",
         more=True,
@@ -205,19 +228,19 @@ FIELD_RULES: tuple[Rule, ...] = (
     _rule("logger-level", "[", rf"\[[\w.:-]+\]\[{_LEVEL} *\](?: - | |$)", "]["),
     _rule("thread-bare", "[", rf"\[[^\]]{{1,80}}\] {_LEVEL} +", "]"),
     _rule("tensorflow", "IWEF", rf"{_GLOG} {_SOURCE}:\d+\](?: |$)", "]"),
-    _rule("spring", _LEVEL_FIRST, rf"{_LEVEL} +\d+ --- \[[^\]]*\] [\w.$\[\]/-]+ *: ", " --- "),
-    _rule("loguru", _LEVEL_FIRST, rf"{_LEVEL} *\| [\w.<>]+:[\w<>.]+:\d+ - ", "| "),
-    _rule("level-pipe", _LEVEL_FIRST, rf"{_LEVEL} *\| (?:[\w.:<>-]+ *\| )?", "| "),
-    _rule("level-place", _LEVEL_FIRST, rf"{_LEVEL} +\(?(?:{_SOURCE}|[\w.]+):\d+[\]):] ?", ":"),
+    _rule("spring", LEVEL_FIRST, rf"{_LEVEL} +\d+ --- \[[^\]]*\] [\w.$\[\]/-]+ *: ", " --- "),
+    _rule("loguru", LEVEL_FIRST, rf"{_LEVEL} *\| [\w.<>]+:[\w<>.]+:\d+ - ", "| "),
+    _rule("level-pipe", LEVEL_FIRST, rf"{_LEVEL} *\| (?:[\w.:<>-]+ *\| )?", "| "),
+    _rule("level-place", LEVEL_FIRST, rf"{_LEVEL} +\(?(?:{_SOURCE}|[\w.]+):\d+[\]):] ?", ":"),
     _rule(
         "level-logger",
-        _LEVEL_FIRST,
+        LEVEL_FIRST,
         rf"{_LEVEL}[: ] *(?:\[[\w ./-]+\] )?(?:[a-zA-Z_][\w$-]*(?:\.|::))*[\w$-]+(?:\[\w+\])? - ",
         " - ",
     ),
     _rule(
         "level-target",
-        _LEVEL_FIRST,
+        LEVEL_FIRST,
         rf"{_LEVEL} +(?:ThreadId\(\d+\) )?(?:[a-z_]\w*(?:\.|::))+[a-z_]\w*: (?:{_SOURCE}:\d+: )?",
         ": ",
     ),
@@ -235,12 +258,3 @@ FIELD_RULES: tuple[Rule, ...] = (
     _rule("level-close", "-", rf"- {_LEVEL} - ", "- "),
 )
 """What may follow a time or a level that a logger wrote."""
-
-
-def _by_character(rules: tuple[Rule, ...]) -> dict[str, tuple[Rule, ...]]:
-    chars = sorted({char for rule in rules for char in rule.chars})
-    return {char: tuple(rule for rule in rules if char in rule.chars) for char in chars}
-
-
-START = _by_character(LINE_RULES)
-AFTER = _by_character(FIELD_RULES + LINE_RULES)

@@ -92,8 +92,7 @@ class Rules:
 
     def is_failure(self, line: str) -> bool:
         """Whether a line, by itself, tells of a failure (and so opens a record in a stream)."""
-        hits = self._sieve.match(line)
-        return bool(hits) and not self._failures.isdisjoint(hits) and self._vetoes.isdisjoint(hits)
+        return self._sieve.matches_any(line, self._failures) and not self._sieve.matches_any(line, self._vetoes)
 
     def without_libraries(self, libraries: Collection[str]) -> Rules:
         """Return the rules that are not in the words of any of these libraries."""

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections import deque
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import TYPE_CHECKING
 
 from crashpath.ingest.assemble import Kept, make_record
@@ -27,6 +28,7 @@ if TYPE_CHECKING:
     from crashpath.ingest.read import RawLine
 
 CONTEXT_LINES = 20
+_BLANK = frozenset(" \t")
 SOFT_BYTES = 128 * 1024
 """Bytes after which a checkpoint is given at the first moment that no record is open."""
 
@@ -62,6 +64,8 @@ class Splitter:
         # Only from its very start can a source be told to hold nothing but one plain text.
         self._plain = PlainText() if start_offset == 0 else None
         self._bad: NotText | None = None
+        self._stamp: str | None = None  # of the line before
+        self._at: datetime | None = None
         self._forget(start_offset)
 
     @property
@@ -128,8 +132,10 @@ class Splitter:
 
     def _take(self, raw: RawLine, text: str) -> Sequence[Item]:
         line = peel(text)
-        key = self._writer_of(line)
         self._count += 1
+        if self._open and text[:1] in _BLANK and self._count % 64 and self._frame(raw, line):
+            return ()
+        key = self._writer_of(line)
         silent = self._close_silent() if self._open and self._count % 64 == 0 else ()
         gathering = self._open.get(key)
         if gathering is None:
@@ -137,6 +143,14 @@ class Splitter:
             return silent
         done = self._continue(key, gathering, raw, line)
         return (*silent, *done) if silent or done else ()
+
+    def _frame(self, raw: RawLine, line: Line) -> bool:
+        """Take an indented line of the raw trace that is being printed: most lines of most traces."""
+        trace = self._open.get(self._raw)
+        if trace is None or not trace.in_bare_trace or line[1] is not None or line[2] is not None:
+            return False
+        trace.touched = self._count
+        return trace.indented(tuple.__new__(Kept, (raw[0], raw[1], line, None)))
 
     def _writer_of(self, line: Line) -> str | None:
         """A line without any prefix belongs to the raw trace that is being printed, else to who wrote last."""
@@ -150,8 +164,11 @@ class Splitter:
         return line.writer
 
     def _kept(self, raw: RawLine, line: Line) -> Kept:
-        at = parse_stamp(line.stamp, tz=self._options.tz, latest=self._latest) if line.stamp else None
-        return Kept(raw.offset, raw.end, line, at)
+        stamp = line[3]
+        if stamp != self._stamp:
+            self._stamp = stamp
+            self._at = parse_stamp(stamp, tz=self._options.tz, latest=self._latest) if stamp else None
+        return tuple.__new__(Kept, (raw[0], raw[1], line, self._at))
 
     def _start(self, key: str | None, raw: RawLine, line: Line) -> None:
         """Look at a line whose writer has no record open."""
@@ -172,11 +189,8 @@ class Splitter:
         self._plain = None
         self._joined.pop(key, None)
         context = [self._stamped(item) for item in self._context.pop(key, ())]
-        gathering = announced(self._open, key, kept, kind, self._count)
-        if gathering is None:
-            gathering = Gathering()
-        else:
-            self._open = {other: item for other, item in self._open.items() if item is not gathering}
+        gathering = announced(self._open, key, kept, kind, self._count) or Gathering()
+        self._open = {other: item for other, item in self._open.items() if item is not gathering}
         gathering.preface(context)
         gathering.touched = self._count
         gathering.take(kept, kind)
@@ -210,9 +224,11 @@ class Splitter:
 
     def _continue(self, key: str | None, gathering: Gathering, raw: RawLine, line: Line) -> Sequence[Item]:
         kept = self._kept(raw, line)
+        gathering.touched = self._count
+        if line[0][:1] in _BLANK and gathering.indented(kept):
+            return ()
         if gathering.too_far(kept):
             return self._close_before(key, raw, line)
-        gathering.touched = self._count
         fate = gathering.goes_on(kept)
         if fate is Fate.JOINED:
             return ()

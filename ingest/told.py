@@ -5,7 +5,15 @@ from __future__ import annotations
 from datetime import datetime
 from typing import NamedTuple
 
-from crashpath.ingest.opening import AFTERMATH
+from crashpath.ingest.assemble import Kept
+from crashpath.ingest.elapsed import Clocks
+from crashpath.ingest.opening import AFTERMATH, Kind, same_words
+
+MOST_IDLE = 30
+"""Lines of the same writer after the last sign of a failure until its record is closed."""
+
+OTHER_SECONDS = 5.0
+"""Seconds in which what only a level marks is told of the same failure."""
 
 _REPEAT_SECONDS = 1.0
 _ECHO_SECONDS = 0.05
@@ -24,11 +32,13 @@ class Trace(NamedTuple):
 class Told:
     """The error lines and traces of one record. Words have their numbers taken out."""
 
-    __slots__ = ("_said", "_seen", "traces")
+    __slots__ = ("_said", "_seen", "clocks", "known", "traces")
 
     def __init__(self) -> None:
         """Start with nothing."""
         self.traces: list[Trace] = []
+        self.known = False  # whether anything but a level says that it is a failure
+        self.clocks = Clocks()
         self._said: set[str] = set()
         self._seen: dict[str, tuple[datetime | None, int]] = {}
 
@@ -40,15 +50,20 @@ class Told:
         """Remember an error line or the end of a trace; ``index`` counts the record's lines."""
         self._seen.setdefault(words, (at, index))
 
-    def repeats(self, words: str, at: datetime | None, index: int, most: int) -> bool | None:
-        """Tell whether an error line was there before at another time, or over ``most`` lines ago; ``None``: never."""
-        before = self._seen.get(words)
-        if before is None:
-            return None
+    def is_another(self, kept: Kept, kind: Kind, index: int) -> bool:
+        """Whether an error line is a failure of its own: the same words at another time, or others much later.
+
+        What only its level marks is no repeat while a failure that is known is fresh.
+        """
+        if kind is not Kind.ERROR and kind is not Kind.FAILURE:
+            return False
+        before = self._seen.get(same_words(kept.line.text))
+        if before is None or (self.known and kind is Kind.ERROR):
+            return self.clocks.later(kept.at, kept.line.stamp) > OTHER_SECONDS
         then, there = before
-        if at is not None and then is not None:
-            return (at - then).total_seconds() > _REPEAT_SECONDS
-        return index - there > most
+        if kept.at is not None and then is not None:
+            return (kept.at - then).total_seconds() > _REPEAT_SECONDS
+        return index - there > MOST_IDLE
 
     def echoes(self, trace: Trace) -> bool:
         """Whether a second trace is the first one again: from a logger and the interpreter, or twice at once."""

@@ -172,3 +172,28 @@ def test_the_answer_does_not_depend_on_the_line_before() -> None:
         alone[line] = strip_line(line)
     for line in lines + lines[::-1] + sorted(lines):
         assert strip_line(line) == alone[line]
+
+
+def test_a_prefix_that_was_met_before_says_what_it_says_now() -> None:
+    """Digits of a known prefix are read anew, a blank after it goes, and what follows it is looked at."""
+    for stamp, pid in (("11-19 13:40:12", "268"), ("11-19 13:41:59", "301")):
+        line = strip_line(f"(EngineCore_DP0 pid={pid}) ERROR {stamp} [core.py:842]   frame")
+        assert line == ("  frame", "ERROR", f"EngineCore_DP0 pid={pid}", stamp, None)
+    assert strip_line("(Worker pid=15)").writer == "Worker pid=15"
+    assert strip_line("(Worker pid=15) " + TEXT).text == TEXT
+    inner = strip_line("(Worker pid=15) ERROR 11-19 13:40:12 [a.py:1] " + TEXT)
+    assert (inner.text, inner.level, inner.writer) == (TEXT, "ERROR", "Worker pid=15")
+
+
+def test_each_kind_of_stamp_finds_its_rules() -> None:
+    """What looks at the third character of a line agrees with what the rules take."""
+    for stamp in ("2024-06-28 06:40:11,685", "2024-06-28T06:40:11.685Z", "06-28 06:40:11", "06:40:11"):
+        assert strip_line(f"{stamp} ERROR {TEXT}").text == TEXT
+    phone = strip_line("2023-12-04 19:20:41.118 14012 14099 E tflite  : " + TEXT)
+    assert (phone.text, phone.level, phone.writer) == (TEXT, "ERROR", "14012")
+
+
+def test_a_one_letter_level_before_a_date_is_read() -> None:
+    """Python formats of the kind ``%(levelname).1s%(asctime)s %(threadName)s file:line]``."""
+    line = strip_line("W2026-11-24 23:35:08,738 MainThread serve.py:18] " + TEXT)
+    assert (line.text, line.level, line.stamp) == (TEXT, "WARNING", "2026-11-24 23:35:08,738")
