@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -13,7 +14,6 @@ from rich.text import Text
 from crashpath.clustering.classifier import Verdict
 from crashpath.clustering.encoder import Encoder
 from crashpath.clustering.features import subject_of
-from crashpath.clustering.group import Grouped
 from crashpath.clustering.group import group as group_items
 from crashpath.clustering.items import Item, item_of, make_item
 from crashpath.clustering.vectors import MemoryCache
@@ -101,11 +101,15 @@ def group(
     """Group the records of this input alone; each also gets its class and the most similar other record."""
     reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
     answers = [answer for batch in _chunks(reader.records()) for answer in _judge(batch, reader)]
-    items = [_item(number, answer) for number, answer in enumerate(answers)]
+    keys = _keys(answers)
+    items = [_item(key, answer) for key, answer in zip(keys, answers, strict=True)]
     grouping = group_items(items, reader.encoder, cache=reader.cache)
+    said = {key: answer.id for key, answer in zip(keys, answers, strict=True)}
     for answer, grouped in zip(answers, grouping.records, strict=True):
         if as_json:
-            emit(answer.document() | {"cluster": grouped.cluster, "nearest": _nearest(grouped, answers)})
+            near = grouped.nearest
+            nearest = None if near is None else {"id": said[near.id], "similarity": near.similarity}
+            emit(answer.document() | {"cluster": grouped.cluster, "nearest": nearest})
         else:
             _say(answer, f"{grouped.cluster:<7}")
     return reader.code
@@ -152,16 +156,19 @@ def _judge(batch: Sequence[Given], reader: _Reader) -> list[Answer]:
     return answers
 
 
-def _item(number: int, answer: Answer) -> Item:
-    """Records are told apart by their place, since ids come from outside and may repeat."""
-    key = f"{number:09d}"
+def _keys(answers: Sequence[Answer]) -> list[str]:
+    """Return a key for each record: its id, so that nothing depends on the order; numbered where ids repeat."""
+    seen: Counter[str] = Counter()
+    keys = []
+    for answer in answers:
+        name = str(answer.id)
+        keys.append(name if name not in seen else f"{name}\0{seen[name]}")
+        seen[name] += 1
+    return keys
+
+
+def _item(key: str, answer: Answer) -> Item:
     return make_item(key, "", "", "", signature=key) if answer.analysis is None else item_of(answer.analysis, id=key)
-
-
-def _nearest(grouped: Grouped, answers: Sequence[Answer]) -> dict[str, Any] | None:
-    if grouped.nearest is None:
-        return None
-    return {"id": answers[int(grouped.nearest.id)].id, "similarity": grouped.nearest.similarity}
 
 
 def _say(answer: Answer, prefix: str) -> None:
