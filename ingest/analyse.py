@@ -10,6 +10,7 @@ from collections import OrderedDict
 from dataclasses import dataclass, replace
 from hashlib import blake2b
 
+from crashpath.ingest.entries import end_messages
 from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Root, Signature, Variant
 from crashpath.ingest.parse import parse
 from crashpath.ingest.redact import redact
@@ -69,7 +70,7 @@ class Analyser:
             text, redactions = redacted.text, sum(n for _, n in redacted.counts)
         # A redacted key block is fewer lines than it was, and then the marks no longer belong to the lines.
         marks = record.marks if text.count("\n") == record.text.count("\n") else ()
-        parsed = parse(text)
+        parsed = end_messages(parse(text), text, marks)
         root = find_root(text, parsed, self._rules, marks)
         variant = make_variant(parsed, root)
         return _Known(text, redactions, parsed, root, variant, sign(variant))

@@ -1,0 +1,55 @@
+"""A message ends where the next log entry begins."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from crashpath.ingest.analyse import Analyser
+from crashpath.ingest.model import Record
+from crashpath.ingest.read import split_lines
+from crashpath.ingest.rules import load_rules
+from crashpath.ingest.split import SplitOptions, Splitter
+
+RULES = load_rules()
+TRACE = """2026-03-01 00:00:01,000 ERROR server: request 1 failed
+Traceback (most recent call last):
+  File "/srv/app/serve.py", line 8, in predict
+    out = model(x)
+RuntimeError: mat1 and mat2 shapes cannot be multiplied (1x512 and 768x2)
+"""
+ALONE = "mat1 and mat2 shapes cannot be multiplied (1x512 and 768x2)"
+AFTER = {
+    "healthy lines and the end of the worker": "2026-03-01 00:00:02,000 INFO server: request 2 took 12 ms\n"
+    "2026-03-01 00:00:04,000 ERROR server: worker exited with code 1\n",
+    "healthy lines and another failure": "2026-03-01 00:00:02,000 INFO server: request 2 took 12 ms\n"
+    "2026-03-01 00:00:04,000 ERROR server: cannot load model\nTraceback (most recent call last):\n"
+    '  File "/srv/app/serve.py", line 9, in load\n    open(path)\nFileNotFoundError: [Errno 2] No such file\n',
+    "nothing": "",
+}
+
+
+def first_record(text: str) -> Record:
+    """The first record of a log."""
+    splitter = Splitter("x", SplitOptions(as_of=datetime(2026, 3, 2, tzinfo=UTC), is_failure=RULES.is_failure), 0)
+    items = [item for raw in split_lines(iter([text.encode()])) for item in splitter.feed(raw)]
+    return next(item for item in (*items, *splitter.close()) if isinstance(item, Record))
+
+
+@pytest.mark.parametrize("after", AFTER.values(), ids=AFTER)
+def test_what_loggers_say_next_is_no_part_of_the_message(after: str) -> None:
+    """The same failure has the same message and signature, whatever is logged after it."""
+    analyser = Analyser(RULES, redacting=True)
+    found = analyser.analyse(first_record(TRACE + after))
+    assert found.parsed.chain[0].message == found.root.message == ALONE
+    assert found.signature.id == analyser.analyse(first_record(TRACE)).signature.id
+
+
+def test_a_message_goes_on_over_lines_without_a_level() -> None:
+    """Lines that no logger wrote belong to the message, as does a whole trace at one level."""
+    analyser = Analyser(RULES, redacting=False)
+    more = "For debugging consider passing CUDA_LAUNCH_BLOCKING=1\n"
+    assert analyser.analyse(first_record(TRACE + more)).parsed.chain[0].message == f"{ALONE}\n{more.rstrip()}"
+    levelled = "".join(f"ERROR 03-01 00:00:01 [core.py:7] {line}\n" for line in (TRACE + more).splitlines()[1:])
+    assert analyser.analyse(first_record(levelled)).parsed.chain[0].message == f"{ALONE}\n{more.rstrip()}"
