@@ -21,6 +21,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
+import psutil
 from biglog import write_log
 from processes import COMMAND, Held, crashpath, environment, held, sample
 from results_file import write_results
@@ -62,13 +63,16 @@ class Kill:
 
 
 class Watched:
-    """A night in a process, whose stages are known from what it prints."""
+    """A night in a process, whose stages are known from what it prints. Seconds are the processor's, so that a moment
+    means the same on a busy machine."""
 
     def __init__(self, command: Sequence[str]) -> None:
         self.child = subprocess.Popen(
             command, env=environment(), stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True
         )
-        self.stage, self.since = START, time.monotonic()
+        self._last = 0.0
+        self._process = psutil.Process(self.child.pid)
+        self.stage, self._since = START, 0.0
         self.seconds: dict[str, float] = {}
 
     def until(self, stage: str | None) -> bool:
@@ -84,31 +88,39 @@ class Watched:
             self._enter(word if word in STAGES else READ)
         return True
 
-    def kill(self) -> bool:
-        """Kill it; return whether it still ran."""
-        ran = self.child.poll() is None
+    def kill_at(self, seconds: float) -> bool:
+        """Kill it when its stage has taken so many seconds; return whether it still ran."""
+        while self.child.poll() is None and self._spent() - self._since < seconds:
+            time.sleep(0.005)
         self.child.send_signal(signal.SIGKILL)
         self.until(None)
         assert self.child.stderr is not None
         self.child.stderr.close()
-        return ran and self.child.returncode == -signal.SIGKILL
+        return self.child.returncode == -signal.SIGKILL
+
+    def _spent(self) -> float:
+        try:
+            times = self._process.cpu_times()
+        except psutil.Error:
+            return self._last
+        self._last = float(times.user + times.system)
+        return self._last
 
     def _enter(self, stage: str) -> None:
         if stage != self.stage:
-            now = time.monotonic()
-            self.seconds[self.stage] = now - self.since
-            self.stage, self.since = stage, now
+            now = self._spent()
+            self.seconds[self.stage] = now - self._since
+            self.stage, self._since = stage, now
 
 
 def killed_in(command: Sequence[str], stage: str, seconds: float, share: float) -> tuple[str, float]:
     """Run a night and kill it at a share of a stage's usual seconds; return the stage it died in and seconds into it.
 
-    The moment is the seed's, what the machine is doing then is not: where the next stage had begun, that is said.
+    The moment is the seed's; where the next stage had begun nevertheless, that one is named.
     """
     night = Watched(command)
     night.until(stage)
-    time.sleep(seconds * share)
-    if not night.kill():
+    if not night.kill_at(seconds * share):
         return "end", 0.0
     return next((s for s in reversed(STAGES) if s in night.seconds), START), night.seconds.get(stage, 0.0)
 
