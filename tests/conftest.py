@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
+import os
 import shutil
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
@@ -16,6 +17,18 @@ from crashpath.ingest.testing import new_database, temporary_postgres
 from crashpath.ingest.upgrade import backup
 
 _numbers = itertools.count()
+_NO_SKIPS = os.environ.get("CRASHPATH_NO_SKIPS") == "1" or os.environ.get("CI") == "true"
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport() -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    """Where nothing may be skipped for want of a tool (CI), such a skip is a failure that names the tool."""
+    report = yield
+    reason = report.longrepr[2] if report.skipped and isinstance(report.longrepr, tuple) else ""
+    if _NO_SKIPS and ("not installed" in reason or "missing" in reason):
+        report.outcome = "failed"
+        report.longrepr = f"{reason.removeprefix('Skipped: ')}, and CRASHPATH_NO_SKIPS or CI says that it has to be"
+    return report
 
 
 @pytest.fixture(scope="session")

@@ -29,7 +29,7 @@ public class Boom {
 @pytest.fixture(scope="module")
 def traces(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     if shutil.which("java") is None:
-        pytest.skip("no java on this machine")
+        pytest.skip("java is not installed")
     source = tmp_path_factory.mktemp("java") / "Boom.java"
     source.write_text(PROGRAM)
     return {mode: _java(source, mode) for mode in ("chain", "plain")}  # one start of the JVM each

@@ -39,7 +39,7 @@ def shown(parsed: Parsed) -> list[tuple[str, str]]:
 @pytest.fixture(scope="module")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     if shutil.which("g++") is None:
-        pytest.skip("no g++ on this machine")
+        pytest.skip("g++ is not installed")
     folder = tmp_path_factory.mktemp("native")
     (folder / "prog.cpp").write_text(PROGRAM)
     subprocess.run(["g++", "-g", "-O0", "-w", "-o", "prog", "prog.cpp"], cwd=folder, check=True, timeout=120)
@@ -79,7 +79,7 @@ def test_a_real_assertion_has_its_function(program: Path) -> None:
 def test_a_real_gdb_backtrace(program: Path) -> None:
     """gdb's frames, innermost last, without template arguments, under the signal that it names."""
     if shutil.which("gdb") is None:
-        pytest.skip("no gdb on this machine")
+        pytest.skip("gdb is not installed")
     parsed = parse(run_in_shell("gdb -q -batch -ex run -ex bt --args ./prog null", program.parent))
     assert shown(parsed) == [("SIGSEGV", "Segmentation fault")]
     assert [frame.function for frame in parsed.chain[0].frames] == ["main", "ml::run", "ml::run", "ml::run"]

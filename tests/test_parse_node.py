@@ -37,7 +37,7 @@ if (mode == 'logged') { try { deep() } catch (e) { console.error('load failed:',
 def test_real_errors_have_their_cause_first(tmp_path: Path, mode: str, chain: list[tuple[str, str]]) -> None:
     """``[cause]`` and the members of an ``AggregateError`` come before what wraps them."""
     if shutil.which("node") is None:
-        pytest.skip("no node on this machine")
+        pytest.skip("node is not installed")
     (tmp_path / "prog.js").write_text(PROGRAM)
     done = subprocess.run(
         ["node", "prog.js", mode], cwd=tmp_path, capture_output=True, text=True, timeout=60, check=False
