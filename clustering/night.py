@@ -78,8 +78,19 @@ class Clusterer:
         self._encoder = encoder
         self._classifier = classifier
 
-    def run(self, store: Store, night: int, *, clock: Callable[[], datetime], say: Callable[[str], None]) -> Clustered:
-        """Cluster and classify what is pending. Raises ``OtherEncoder`` for a store that another encoder filled."""
+    def run(
+        self,
+        store: Store,
+        night: int,
+        *,
+        clock: Callable[[], datetime],
+        say: Callable[[str], None],
+        fence: Callable[[Session], None],
+    ) -> Clustered:
+        """Cluster and classify what is pending. ``fence`` raises inside the transaction when the lease is lost.
+
+        Raises ``OtherEncoder`` for a store that another encoder filled.
+        """
         with store.read() as session:
             pending = pending_signatures(session)
             stored = known_clusters(session)
@@ -99,9 +110,12 @@ class Clusterer:
         state = _state(stored, exemplars, known, number)
         outcome = assign(state, [Point(item_of_signature(f), v) for f, v in zip(pending, vectors, strict=True)])
         laps.begin("classify")
-        classes = _classes(outcome, pending, vectors, stored, self._classifier())
+        classes = _Classes(self._classifier(), stored).judge(
+            outcome, [*zip(pending, vectors, strict=True)], [*zip(exemplars, known, strict=True)]
+        )
         laps.begin("store clusters")
         with store.write() as session:
+            fence(session)
             _Writing(session, encoder.id, night, clock()).write(outcome, pending, classes)
         laps.end()
         born = {d.cluster for d in outcome.decisions if isinstance(d, Birth)}
@@ -158,35 +172,43 @@ def _state(
     return State(tuple(clusters), number)
 
 
-def _classes(
-    outcome: Assignment,
-    pending: Sequence[SignatureFacts],
-    vectors: Vectors,
-    stored: Sequence[StoredCluster],
-    classifier: Classifier,
-) -> dict[str, Verdict]:
-    """Judge the clusters that were born and those that had no class: a class, once given, does not move with joins."""
-    settled = {one.id for one in stored if one.failure_class != UNCLASSIFIED}
-    row = {facts.id: i for i, facts in enumerate(pending)}
-    ballots: dict[str, dict[str, float]] = {}
-    best: dict[tuple[str, str], Verdict] = {}
-    for decision in outcome.decisions:
-        if decision.cluster in settled:
-            continue
-        facts = pending[row[decision.item]]
-        verdict = classifier.judge(subject_of_signature(facts), vectors[row[decision.item]])
-        votes = ballots.setdefault(decision.cluster, {})
+class _Classes:
+    """Judges the clusters that were born and those that had no class: a class, once given, does not move with joins."""
+
+    def __init__(self, classifier: Classifier, stored: Sequence[StoredCluster]) -> None:
+        self._classifier = classifier
+        self._settled = {one.id for one in stored if one.failure_class != UNCLASSIFIED}
+        self._home = {member: one.id for one in stored for member in one.exemplars}
+        self._votes: dict[str, dict[str, float]] = {}
+        self._best: dict[tuple[str, str], Verdict] = {}
+
+    def judge(
+        self,
+        outcome: Assignment,
+        new: Sequence[tuple[SignatureFacts, Vectors]],
+        old: Sequence[tuple[SignatureFacts, Vectors]],
+    ) -> dict[str, Verdict]:
+        """Return the verdict on each cluster that changed and has no class yet, all its exemplars heard by weight."""
+        home = {decision.item: decision.cluster for decision in outcome.decisions}
+        open_now = set(home.values()) - self._settled
+        for facts, vector in (*new, *old):
+            cluster = home.get(facts.id) or self._home.get(facts.id)
+            if cluster in open_now:
+                self._hear(cluster, facts, vector)
+        return {cluster: self._best[cluster, _winner(votes)] for cluster, votes in self._votes.items()}
+
+    def _hear(self, cluster: str, facts: SignatureFacts, vector: Vectors) -> None:
+        verdict = self._classifier.judge(subject_of_signature(facts), vector)
+        votes = self._votes.setdefault(cluster, {})
         votes[verdict.failure_class] = votes.get(verdict.failure_class, 0.0) + verdict.probability * facts.crashes
-        key = (decision.cluster, verdict.failure_class)
-        if key not in best or verdict.probability > best[key].probability:
-            best[key] = verdict
-    return {cluster: best[cluster, _winner(votes)] for cluster, votes in ballots.items()}
+        key = (cluster, verdict.failure_class)
+        if key not in self._best or verdict.probability > self._best[key].probability:
+            self._best[key] = verdict
 
 
 def _winner(votes: Mapping[str, float]) -> str:
-    """The class with the most weight; ``unclassified`` only where nothing else was said."""
-    named = {name: weight for name, weight in votes.items() if name != UNCLASSIFIED} or votes
-    return min(named, key=lambda name: (-named[name], name))
+    """The class with the most weight; ties go to the first by name."""
+    return min(votes, key=lambda name: (-votes[name], name))
 
 
 class _Writing:

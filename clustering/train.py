@@ -7,18 +7,17 @@ those written from its own fault, and writes ``clustering/classifier.npz`` besid
 from __future__ import annotations
 
 import argparse
-import csv
 import io
 import os
 import sys
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from crashpath.clustering.classifier import ALGORITHM, Weights
+from crashpath.clustering.corpus import CorpusError, Labelled, read_corpus
 from crashpath.clustering.encoder import EncoderError, open_encoder
 from crashpath.clustering.features import subject_of
 from crashpath.clustering.learn import Sample, fit
@@ -30,45 +29,6 @@ from crashpath.ingest.split import SplitOptions, one_record
 
 DATA = Path("data")
 ARTEFACT = Path(__file__).with_name("classifier.npz")
-
-
-class CorpusError(Exception):
-    """The corpus cannot be read; the message says which file and what to do."""
-
-
-@dataclass(frozen=True, slots=True)
-class Labelled:
-    """One log of the corpus with its truth."""
-
-    file: str
-    text: str
-    failure_class: str
-    fault: str
-    library: str
-    origin: str
-
-
-def read_corpus(data: Path) -> tuple[Labelled, ...]:
-    """Read ``labels.csv`` in ``data`` and the logs that it names. Raises ``CorpusError``."""
-    table = data / "labels.csv"
-    try:
-        with table.open(encoding="utf-8", newline="") as file:
-            rows = list(csv.DictReader(file))
-        return tuple(
-            Labelled(
-                file=row["file"],
-                text=(data / row["file"]).read_bytes().decode("utf-8", "replace"),
-                failure_class=row["class"],
-                fault=row["fault"],
-                library=row["library"],
-                origin=row["origin"],
-            )
-            for row in sorted(rows, key=lambda row: row["file"])
-        )
-    except OSError as problem:
-        raise CorpusError(f"{problem.filename} cannot be read; run: make corpus") from problem
-    except KeyError as missing:
-        raise CorpusError(f"{table} has no column {missing}; run: make corpus") from missing
 
 
 def analyse_text(text: str, source: str, analyser: Analyser, rules: Rules) -> Analysis:

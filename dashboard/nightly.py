@@ -104,18 +104,19 @@ def run_night(
                 fed = _feed_all(feeder, paths, options.source_name, Path(scratch), progress)
             watch.move("read", "store", sum(one.store_seconds for one in fed))
             attempts, problem = _attempts(store, options.attempts, clock)
-            clustered = clusterer.run(store, night, clock=clock, say=progress.stage)
+            clustered = clusterer.run(store, night, clock=clock, say=progress.stage, fence=lease.fence)
         except BaseException as error:
             _fail(store, night, error, watch, clock)
             raise
         for stage, seconds in clustered.seconds:
             watch.add(stage, seconds)
-        problems = tuple(one.problem for one in fed if one.problem) + ((problem,) if problem else ())
+        problems = tuple(clean(one.problem) for one in fed if one.problem) + ((clean(problem),) if problem else ())
         status, reason = _status(fed, problems, options.max_quarantine)
         if reason and not problems:
             problems = (reason,)
         summary = _summary(store, night, status, fed, attempts, clustered, problems, watch.spent)
         with store.write() as session:
+            lease.fence(session)
             counts = {k: v for k, v in summary.document().items() if k not in ("seconds", "status", "night")}
             finish_night(session, night, status, counts=counts, seconds=dict(watch.spent), reason=reason, now=clock())
     return summary

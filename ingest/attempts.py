@@ -18,7 +18,8 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.redact import redact
+from crashpath.ingest.rows import fact, storable
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
 from crashpath.ingest.tables_evidence import Attempts
@@ -67,7 +68,7 @@ def load_attempts(store: Store, path: str, *, now: datetime) -> Loaded:
     """Read a file of attempts and store all of it or, raising ``BadAttempts``, nothing of it."""
     rows = read_attempts(path)
     with store.write() as session:
-        return save_attempts(session, rows, origin=Path(path).name, now=now)
+        return save_attempts(session, rows, origin=_clean(Path(path).name), now=now)
 
 
 def read_attempts(path: str) -> tuple[AttemptRow, ...]:
@@ -181,10 +182,15 @@ def _row(path: str, number: int, raw: Raw) -> AttemptRow:
     attempts = _whole(raw.get("attempts"), "attempts", bad)
     if attempts is None:
         raise bad("attempts is empty")
-    release, platform, model, where = (str(raw.get(name) or UNKNOWN).strip() or UNKNOWN for name in _COHORT)
+    # Cleaned as the facts of crashes are, so that nothing personal is stored and both name a cohort alike.
+    release, platform, model, where = (fact(str(raw.get(name) or "").strip(), _clean) for name in _COHORT)
     failures, unanswered, users = (_whole(raw.get(name), name, bad) for name in _OPTIONAL)
     day = _day(raw.get("day"), bad)
     return AttemptRow(unit, day, release, platform, model, where, attempts, failures, unanswered, users)
+
+
+def _clean(text: str) -> str:
+    return storable(redact(text).text)
 
 
 def _whole(value: object, name: str, bad: Callable[[str], BadAttempts]) -> int | None:

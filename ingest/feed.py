@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
 from pathlib import Path
@@ -24,6 +24,7 @@ from crashpath.ingest.redact import redact
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.split import Checkpoint, SplitOptions, Splitter, Undecodable
 from crashpath.ingest.store import Store
+from crashpath.ingest.tail import Follower, tails_of
 from crashpath.ingest.unpack import SourceError
 from crashpath.ingest.write import EndOfSource, Quarantined, Writer
 
@@ -104,15 +105,17 @@ class Feeder:
         path = stream or source.path
         if not source.head:
             return Fed(path, Outcome.EMPTY)
+        identity = self._identity(source, stream)
         with self._store.write() as session:
-            state = self._ledger.claim(session, self._identity(source, stream))
+            state = self._ledger.claim(session, identity)
         if state.unchanged:
             return Fed(path, Outcome.UNCHANGED)
-        reading = _Reading(self._writer, state, self._clock)
+        follower = Follower(state.offset)
+        reading = _Reading(self._writer, state, follower, self._clock)
         splitter = Splitter(path, self._split_options(source, path), state.offset)
         problem = None
         try:
-            for raw in source.lines(state.offset):
+            for raw in follower.lines(source):
                 for item in splitter.feed(raw):
                     reading.take(item, self._analyser)
             reading.end(splitter, self._analyser, _end_of(source, state))
@@ -126,7 +129,7 @@ class Feeder:
 
     def _identity(self, source: OpenSource, stream: str | None) -> SourceIdentity:
         is_file = source.size is not None and stream is None
-        return SourceIdentity(
+        identity = SourceIdentity(
             path=stream or source.path,
             host=self._options.host,
             inode=source.inode if is_file else None,
@@ -135,6 +138,12 @@ class Feeder:
             mtime=source.mtime or self._clock(),
             compressed=source.compressed,
         )
+        if source.size is None:  # a pipe is read once
+            return identity
+        with self._store.read() as session:
+            places = self._ledger.tails(session, identity)
+        # Read outside the transaction: a large archive takes its time.
+        return replace(identity, tails=tails_of(source.path, places, decoded=source.compressed))
 
     def _split_options(self, source: OpenSource, path: str) -> SplitOptions:
         return SplitOptions(
@@ -149,9 +158,10 @@ class Feeder:
 class _Reading:
     """The batch of one source that is being filled, and what was written so far."""
 
-    def __init__(self, writer: Writer, state: SourceState, clock: Callable[[], datetime]) -> None:
+    def __init__(self, writer: Writer, state: SourceState, follower: Follower, clock: Callable[[], datetime]) -> None:
         self._writer = writer
         self._state = state
+        self._follower = follower
         self._clock = clock
         self._analyses: list[Analysis] = []
         self._bad: list[Quarantined] = []
@@ -191,6 +201,7 @@ class _Reading:
             checkpoint=self._checkpoint,
             seen=self._seen,
             at_end=at_end,
+            tail=self._follower.tail(),
             now=self._clock(),
         )
         self._analyses, self._bad = [], []
@@ -207,5 +218,6 @@ def _end_of(source: OpenSource, state: SourceState) -> EndOfSource:
 
 
 def _quarantined(bad: Undecodable) -> Quarantined:
-    preview = clean(bad.preview.decode("utf-8", "backslashreplace"))[:PREVIEW_CHARACTERS]
+    # Without its NULs, so that UTF-16 in an 8-bit log is read, and redacted, as the text that it is.
+    preview = clean(bad.preview.replace(b"\0", b"").decode("utf-8", "backslashreplace"))[:PREVIEW_CHARACTERS]
     return Quarantined(bad.offset, bad.end, bad.reason, bad.sha256, preview)

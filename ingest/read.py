@@ -21,6 +21,7 @@ LINE_BYTES = 256 * 1024
 """A longer line is cut: its head and its tail stay, with a note of how many bytes went."""
 
 _CHUNK = 256 * 1024
+_LONGEST_WORD = 8 * 1024
 _SIDECAR = ".meta.json"
 
 
@@ -90,6 +91,14 @@ def open_source(path: str) -> OpenSource:
     )
 
 
+def _whole_words(first: bytes, last: bytes) -> tuple[bytes, bytes]:
+    """Drop the words that a cut goes through: half a secret is still one, and redaction would not know it."""
+    begun = first[-_LONGEST_WORD:].rfind(b" ")
+    ended = last[:_LONGEST_WORD].find(b" ")
+    kept = first if begun < 0 else first[: max(0, len(first) - _LONGEST_WORD) + begun]
+    return kept, last if ended < 0 else last[ended + 1 :]
+
+
 class _Kept:
     """The unfinished line at the end of a chunk, cut to its head and tail once it is longer than LINE_BYTES."""
 
@@ -113,9 +122,9 @@ class _Kept:
             line = RawLine(offset, end, bytes(self.head))
         else:
             half = LINE_BYTES // 2
-            last = bytes(self.head + self.tail)[-half:]
-            note = b" ... [%d bytes cut] ... " % (self.size - 2 * half)
-            line = RawLine(offset, end, bytes(self.head[:half]) + note + last, cut=True)
+            first, last = _whole_words(bytes(self.head[:half]), bytes(self.head + self.tail)[-half:])
+            note = b" ... [%d bytes cut] ... " % (self.size - len(first) - len(last))
+            line = RawLine(offset, end, first + note + last, cut=True)
         self.__init__()  # type: ignore[misc]  # starts over in place: one object a source
         return line
 

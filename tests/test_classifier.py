@@ -10,11 +10,12 @@ import numpy as np
 import pytest
 
 from crashpath.clustering.classifier import Classifier, ClassifierError, Verdict, combine, load_classifier
+from crashpath.clustering.corpus import CorpusError, read_corpus
 from crashpath.clustering.encoder import FakeEncoder, minilm
 from crashpath.clustering.features import Subject, matrix, subject_of
 from crashpath.clustering.learn import CLASS_IDS, Sample, fit, rotated, train
 from crashpath.clustering.terms import terms_of
-from crashpath.clustering.train import CorpusError, analyse_text, read_corpus, samples_of, write_weights
+from crashpath.clustering.train import analyse_text, samples_of, write_weights
 from crashpath.clustering.vectors import MemoryCache
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.rules import Rule, Rules
