@@ -113,7 +113,7 @@ def test_a_run_fails_for_real_and_leaves_nothing(fault_id: str, scratch: Path) -
     """A run prints something and fails, shows no path of this machine, and removes its scratch folder."""
     fault = fault_by_id(fault_id)
     if need := missing(fault):
-        pytest.skip(f"{need} is not installed")
+        pytest.skip(f"missing: {need}")
     outcome = run_fault(fault, 1, scratch=scratch)
     assert outcome.text.strip()
     assert not outcome.timed_out

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-import random
+import shutil
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
 import tomllib
 from collections.abc import Iterator
+from contextlib import closing
 from dataclasses import replace
 from pathlib import Path
 
@@ -111,28 +113,52 @@ def test_order_of_files_does_not_matter(tmp_path: Path, logs: Path) -> None:
     assert held[0] == held[1]
 
 
-def test_killed_anywhere_and_run_again(tmp_path: Path, logs: Path) -> None:
-    """kill -9 in the middle of a night, then a run to the end: nothing is lost and nothing is there twice."""
-    with open_store(f"sqlite:///{tmp_path}/calm.db") as calm:
-        started = time.monotonic()
-        a_night(calm, [logs])
-        wanted = contents(calm)
-    url = f"sqlite:///{tmp_path}/killed.db"
-    rng = random.Random(7)
-    killed = 0
-    for _ in range(4):
-        child = subprocess.Popen([sys.executable, "-m", "crashpath.dashboard.testing", url, str(logs)])
+POINTS = {
+    "begun": "SELECT 1 FROM night WHERE status = 'running' AND id = {night}",
+    "some crashes stored": "SELECT 1 FROM crash WHERE night_id = {night}",
+    "vectors kept": "SELECT 1 FROM embedding",
+}
+"""Where a night is killed: a row that is there from then on. What the night still has to do comes after it."""
+
+
+def _kill_at(point: str, night: int, file: Path, logs: Path) -> None:
+    """Run a night in a process of its own and kill it as soon as it has got to a point."""
+    child = subprocess.Popen([sys.executable, "-m", "crashpath.dashboard.testing", f"sqlite:///{file}", str(logs)])
+    try:
+        while child.poll() is None and not _is_at(POINTS[point].format(night=night), file):
+            time.sleep(0.02)
+    finally:
+        child.kill()
+    assert child.wait() == -signal.SIGKILL, f"the night was over before it was seen at: {point}"
+
+
+def _is_at(query: str, file: Path) -> bool:
+    if not file.exists():
+        return False
+    with closing(sqlite3.connect(f"file:{file}?mode=ro", uri=True)) as store:
         try:
-            child.wait(timeout=rng.uniform(0.3, max(2.0, 2 * (time.monotonic() - started))))
-        except subprocess.TimeoutExpired:
-            child.send_signal(signal.SIGKILL)
-            killed += 1
-        child.wait()
-    with open_store(url) as store:
-        a_night(store, [logs])
-        assert contents(store) == wanted
-        with store.read() as session:
-            assert sum(night.status == "failed" for night in nights(session)) <= killed
+            return store.execute(query).fetchone() is not None
+        except sqlite3.OperationalError:  # the tables are being made, or the file is locked for a moment
+            return False
+
+
+def test_killed_anywhere_and_run_again(store: Store, tmp_path: Path, logs: Path, traces: dict[str, str]) -> None:
+    """kill -9 in the middle of a night, at three points, then a run to the end: nothing is lost, nothing is twice."""
+    (logs / "later.log").write_text(_busy(traces, 400))
+    file = tmp_path / "killed.db"
+    shutil.copy(tmp_path / "crashpath.db", file)  # both are empty so far
+    a_night(store, [logs])
+    wanted = contents(store)
+    for night, point in enumerate(POINTS, start=1):
+        _kill_at(point, night, file, logs)
+    with open_store(f"sqlite:///{file}") as killed:
+        with killed.read() as session:
+            assert [night.status for night in nights(session)].count("running") == 1  # the last one, cut off at work
+        assert contents(killed) != wanted
+        a_night(killed, [logs])
+        assert contents(killed) == wanted
+        with killed.read() as session:
+            assert sorted(night.status for night in nights(session)) == ["complete", *["failed"] * len(POINTS)]
 
 
 def test_two_nights_at_once(store: Store, logs: Path) -> None:
