@@ -7,7 +7,6 @@ and a proposed group stands only where ``cohesion`` lets it.
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -118,8 +117,3 @@ def _proposal(labels: NDArray[np.int64], components: int, method: str) -> Propos
     grouped = {row for group in groups for row in group}
     noise = tuple(row for row in range(len(labels)) if row not in grouped)
     return Proposal(tuple(sorted(groups)), noise, len(labels), components, method)
-
-
-def sizes(groups: Sequence[Sequence[int]]) -> tuple[int, ...]:
-    """Return the sizes of groups, largest first: what the summaries print."""
-    return tuple(sorted((len(group) for group in groups), reverse=True))

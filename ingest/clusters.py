@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, Literal, TypeVar
@@ -225,12 +225,6 @@ def add_event(
             detail=detail,
         )
     )  # fmt: skip
-
-
-def set_map(session: Session, places: Mapping[str, tuple[float, float]]) -> None:
-    """Keep where the signatures stand on the map (for eyes only)."""
-    if places:
-        session.execute(update(Signature), [{"id": i, "map_x": x, "map_y": y} for i, (x, y) in sorted(places.items())])
 
 
 def _usual(session: Session, ids: Sequence[str]) -> dict[str, tuple[tuple[Any, ...], int]]:

@@ -195,11 +195,6 @@ def show_crash(session: Session, crash_id: int) -> CrashDetail:
     )
 
 
-def signature_ids(session: Session, number: int) -> tuple[str, ...]:
-    """Return the members of a cluster."""
-    return tuple(session.scalars(select(Signature.id).where(Signature.cluster_id == number).order_by(Signature.id)))
-
-
 def _signature(session: Session, row: Signature, crashes: int, limit: int) -> SignatureDetail:
     kept = (
         select(Exemplar, Crash.at)

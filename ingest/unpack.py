@@ -165,12 +165,7 @@ def _peek(raw: BinaryIO) -> bytes:
 
 
 def _packing(path: str, magic: bytes) -> str:
-    for start, name in (
-        (b"\x1f\x8b", "gzip"),
-        (b"\x28\xb5\x2f\xfd", "zstd"),
-        (b"\xfd7zXZ\x00", "xz"),
-        (b"PK\x03\x04", "zip"),
-    ):
+    for start, name in _MAGIC:
         if magic.startswith(start):
             return name
     ends = {".gz": "gzip", ".zst": "zstd", ".xz": "xz", ".zip": "zip"}

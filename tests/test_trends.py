@@ -216,17 +216,6 @@ def test_store_is_tied_to_one_encoder(any_store: Store) -> None:
             embeddings.tie_encoder(session, "e2")
 
 
-def test_map_places(filled: Store) -> None:
-    """Places on the map are kept a signature."""
-    from crashpath.ingest.tables import Signature
-
-    with filled.write() as session:
-        clusters.set_map(session, {_id(0): (1.5, -2.0)})
-    with filled.read() as session:
-        row = session.get_one(Signature, _id(0))
-        assert (row.map_x, row.map_y) == (1.5, -2.0)
-
-
 def test_retention_keeps_the_counts(filled: Store) -> None:
     """Crashes and examples older than the limit go; trends, signatures, clusters and lineage stay as they were."""
     with filled.read() as session:
