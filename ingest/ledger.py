@@ -1,14 +1,16 @@
 """Which sources were read, and how far: the ledger that makes a night exactly-once.
 
-A source is known by host, hash of the first KiB and inode. Names change (rotation), inodes change
-(compression, copies back), heads grow (a file shorter than a KiB), so each claim is decided by the first
-of ``claim``'s rules that holds, and what a file *is now* is asked of the disk, never of the order of claims:
+A source is known by host, hash of the first KiB and inode, and by the end of what was read of it (``tail``): programs
+that restart print the same KiB again. Names change (rotation), inodes change (compression, copies back), heads grow
+(a file shorter than a KiB), so each claim is decided by the first of ``claim``'s rules that holds, and what a file
+*is now* is asked of the disk, never of the order of claims. *Holds* means: it begins the same, is not shorter than what
+was read, and has the same bytes where that ended.
 
-1. same inode, same head, not shorter than what was read: the same source, whatever its name is now
-2. same path, same head, not shorter, and the file that was read is not beside it under another name: the same
-3. same head in another place, while the place that was read is gone or holds something else now, and the name
+1. same inode, holds what was read, and a name that rotation gives or a full tail: the same source
+2. same path, holds what was read, and the file that was read is not beside it under another name: the same
+3. holds what was read in another place, while the place that was read is gone or holds something else now, and the name
    is one that rotation gives (``app.log`` → ``app.log.1.gz``): the same source, moved
-4. same path (or inode) and head, but shorter than what was read: truncated and rewritten, a new generation
+4. same path (or inode) and head, but does not hold what was read: rewritten, a new generation
 5. else: a new source
 
 Paths are stored redacted; keyed hashes of the true path, of its folder and stem, and of the host match them.
@@ -28,6 +30,7 @@ from sqlalchemy import and_, case, or_, select
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.tables import Source
+from crashpath.ingest.tail import TAIL, Place, Tail, tails_of
 
 #: Bytes of the decompressed beginning that identify a source.
 HEAD = 1024
@@ -45,7 +48,8 @@ class SourceIdentity:
     """A source as it is found now. ``head``: its first KiB, decompressed; ``size``: bytes on disk.
 
     ``inode`` is ``None`` for what is not a file (stdin): then ``path`` is the name given, or empty, and the
-    head should be the whole content's hash or first KiB.
+    head should be the whole content's hash or first KiB. ``tails``: what it holds at the places that ``Ledger.tails``
+    names; ``None`` if nobody looked.
     """
 
     path: str
@@ -55,6 +59,7 @@ class SourceIdentity:
     size: int
     mtime: datetime
     compressed: bool = False
+    tails: frozenset[Tail] | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +103,18 @@ class Ledger:
         )
         return found is not None
 
+    def tails(self, session: Session, found: SourceIdentity) -> tuple[Place, ...]:
+        """Name the places of ``found`` that tell whether it holds what was read of sources that began the same."""
+        tails = {_tail(row) for row in self._candidates(session, found)}
+        return tuple(sorted(Place(tail.end, tail.length) for tail in tails if tail is not None))
+
     def claim(self, session: Session, found: SourceIdentity) -> SourceState:
         """Find the source that ``found`` is, or make a new one, by the rules of this module; needs a write session."""
         row = self._match(session, found)
         if row is None:
             row = self._new(found, generation=0)
             session.add(row)
-        elif self._shorter(row, found):
+        elif not self._holds(row, found):
             row.superseded = True
             row = self._new(found, generation=row.generation + 1)
             session.add(row)
@@ -124,17 +134,18 @@ class Ledger:
         rows = self._candidates(session, found)
         path_key = self._path_key(found.path, found.inode)
         if found.inode is None:
-            return next((r for r in rows if r.path_key == path_key), None)
+            named = [r for r in rows if r.path_key == path_key]
+            return next((r for r in named if self._holds(r, found)), named[0] if named else None)
         same_inode = [r for r in rows if r.inode == found.inode and not self._reused(r, found)]
-        whole = [r for r in same_inode if not self._shorter(r, found)]
+        whole = [r for r in same_inode if self._holds(r, found)]
         if whole:
             return max(whole, key=lambda r: (r.path_key == path_key, not r.superseded, r.id))
         same_path = [r for r in rows if r.path_key == path_key and not r.superseded]
         for row in same_path:
-            if not self._shorter(row, found) and not self._moved_beside(row, found):
+            if self._holds(row, found) and not self._moved_beside(row, found):
                 return row
         for row in rows:
-            if row.path_key != path_key and self._rotated_to(row, found):
+            if row.path_key != path_key and self._holds(row, found) and self._rotated_to(row, found):
                 return row
         for row in same_path + [r for r in same_inode if not r.superseded]:
             if row.inode == found.inode or not self._moved_beside(row, found):
@@ -157,14 +168,26 @@ class Ledger:
         return list(session.scalars(query.order_by(case((here, 0), else_=1), Source.id.desc()).limit(_FAMILY)))
 
     def _reused(self, row: Source, found: SourceIdentity) -> bool:
-        """Whether an equal file got the inode of a deleted one: a rename would have kept the time as well."""
-        elsewhere = row.path_key != self._path_key(found.path, found.inode)
-        return elsewhere and row.size == found.size and row.mtime != found.mtime
+        """Whether another file got the inode of a deleted one.
+
+        A rename would have kept the time of an equal file, and only rotation's names are believed without a full tail.
+        """
+        if row.path_key == self._path_key(found.path, found.inode):
+            return False
+        if row.size == found.size and row.mtime != found.mtime:
+            return True
+        known = row.tail_len == TAIL and found.tails is not None and self._holds(row, found)
+        return not known and row.stem_key != self._names(found)[1]
 
     @staticmethod
-    def _shorter(row: Source, found: SourceIdentity) -> bool:
-        """Whether less is there than was read, so that it cannot be the same content. Compressed sizes say nothing."""
-        return found.inode is not None and not found.compressed and found.size < row.seen
+    def _holds(row: Source, found: SourceIdentity) -> bool:
+        """Whether all that was read can be there still: as much, and the same where it ended.
+
+        Compressed sizes say nothing, and a source that was read by an older release has no tail.
+        """
+        if found.inode is not None and not found.compressed and found.size < row.seen:
+            return False
+        return found.tails is None or (tail := _tail(row)) is None or tail in found.tails
 
     def _moved_beside(self, row: Source, found: SourceIdentity) -> bool:
         """Whether the file that ``row`` read is in the same folder under another name (renamed by rotation)."""
@@ -191,9 +214,12 @@ class Ledger:
         try:
             with open(place, "rb") as file:
                 head = file.read(row.head_len)
-                return os.fstat(file.fileno()).st_size >= row.seen and head_hash(head) == row.head_hash
+                if os.fstat(file.fileno()).st_size < row.seen or head_hash(head) != row.head_hash:
+                    return False
         except OSError:
             return False
+        tail = _tail(row)
+        return tail is None or tail in (tails_of(place, [Place(tail.end, tail.length)], decoded=False) or ())
 
     def _place(self, row: Source, found: SourceIdentity) -> str | None:
         """Find the true path of ``row``: as it is stored, where redaction changed nothing, or beside ``found``."""
@@ -245,6 +271,12 @@ def head_hash(head: bytes) -> str:
     return hashlib.blake2b(head, digest_size=16).hexdigest()
 
 
+def _tail(row: Source) -> Tail | None:
+    if row.tail_end is None or row.tail_len is None or row.tail_hash is None:
+        return None
+    return Tail(row.tail_end, row.tail_len, row.tail_hash)
+
+
 def stem_of(path: str) -> str:
     """Return a file's name without what rotation and compression add: ``app-20260131.log.2.gz`` → ``app.log``."""
     name = _COMPRESSED.sub("", os.path.basename(path))
@@ -262,11 +294,3 @@ def _siblings(path: str) -> Iterator[os.DirEntry[str]]:
             yield from entries
     except OSError:
         return
-
-
-def identity_now(path: str, host: str, mtime: datetime) -> SourceIdentity:
-    """Identify a plain file as it is now; compressed ones are identified by who can decompress them."""
-    with open(path, "rb") as file:
-        head = file.read(HEAD)
-        stat = os.fstat(file.fileno())
-    return SourceIdentity(path, host, stat.st_ino, head, stat.st_size, mtime)

@@ -65,6 +65,7 @@ class Source(Base):
 
     ``offset`` is the last checkpoint: every record before it is stored. ``seen`` is the end of what was
     read, ``size`` and ``mtime`` those of the file when it was last read to its end (``None`` until then).
+    ``tail_hash`` is that of the ``tail_len`` decoded bytes that end at ``tail_end``, the furthest that was read.
     """
 
     __tablename__ = "source"
@@ -87,6 +88,9 @@ class Source(Base):
     compressed: Mapped[bool]
     offset: Mapped[int] = mapped_column(BigId)
     seen: Mapped[int] = mapped_column(BigId)
+    tail_end: Mapped[int | None] = mapped_column(BigId)
+    tail_len: Mapped[int | None]
+    tail_hash: Mapped[str | None]
     size: Mapped[int | None] = mapped_column(BigId)
     mtime: Mapped[datetime | None] = mapped_column(UtcTime)
     first_night_id: Mapped[int] = mapped_column(ForeignKey("night.id"))

@@ -21,6 +21,7 @@ from crashpath.ingest.model import Analysis
 from crashpath.ingest.rows import storable
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables import Quarantine, Source
+from crashpath.ingest.tail import Tail
 
 #: Redacted texts kept a signature and release.
 EXAMPLES = 20
@@ -69,13 +70,14 @@ class Writer:
         checkpoint: int,
         seen: int,
         at_end: EndOfSource | None = None,
+        tail: Tail | None = None,
         now: datetime,
     ) -> BatchCounts:
         """Store one batch of a source, and that all before ``checkpoint`` is stored and all before ``seen`` was read.
 
         The source's time dates records without a stamp. Offsets are bytes of the decompressed source. Writing the
         same batch again changes nothing. With ``at_end``, what an earlier night wrote behind the checkpoint and
-        this one did not find again is removed.
+        this one did not find again is removed. By its ``tail`` the next night knows the content again.
         """
         batch = Batch(
             analyses,
@@ -96,6 +98,8 @@ class Writer:
             row.offset = max(old, checkpoint)
             row.seen = max(row.seen, seen, checkpoint)
             row.last_night_id = self.night_id
+            if tail is not None and tail.end >= (row.tail_end or 0):
+                row.tail_end, row.tail_len, row.tail_hash = tail
             if at_end is not None:
                 row.size, row.mtime, row.problem = at_end.size, at_end.mtime, None
         time.sleep(_GAP)

@@ -5,15 +5,21 @@ from __future__ import annotations
 import gzip
 import os
 import shutil
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import func, select
 
+from crashpath.ingest.feed import Feeder, FeedOptions
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState, stem_of
 from crashpath.ingest.nights import start_night
+from crashpath.ingest.read import LINE_BYTES, Found, open_source
+from crashpath.ingest.rules import load_rules
 from crashpath.ingest.store import Store
-from crashpath.ingest.tables import Source
+from crashpath.ingest.tables import Crash, Source
+from crashpath.ingest.tail import Follower, Place, tails_of
 from crashpath.ingest.testing import same
 from crashpath.ingest.write import EndOfSource, Writer
 
@@ -341,3 +347,144 @@ def test_problem_is_tried_again(reader: Reader, log: Path) -> None:
 def test_stem(path: str, stem: str) -> None:
     """What rotation and compression add to a name is taken off; ordinals of pods and versions are not."""
     assert stem_of(path) == stem
+
+
+BANNER = b"".join(b"2026-01-01 00:00:00 INFO server: option %03d of the model is its default\n" % n for n in range(40))
+
+
+def _failures(name: str, count: int) -> bytes:
+    """Failures that are as long whatever their name's letter is."""
+    return b"".join(
+        b"2026-01-01 00:%02d:00 ERROR server: request failed\nTraceback (most recent call last):\n"
+        b'  File "/app/%s.py", line %d, in serve\n    run()\nValueError: no model named %s\n'
+        % (n % 60, name.encode(), n, name.encode())
+        for n in range(count)
+    )
+
+
+@dataclass
+class Nights:
+    """Feeds real files night by night and counts the crashes that the store holds."""
+
+    store: Store
+    days: int = 0
+
+    def feed(self, *paths: Path, stream: str | None = None) -> int:
+        self.days += 1
+        now = NOW + timedelta(days=self.days)
+        with self.store.write() as session:
+            night = start_night(session, versions={}, now=now)
+        writer = Writer(self.store, night, same)
+        feeder = Feeder(self.store, writer, load_rules(), FeedOptions(), lambda: now)
+        for path in paths:
+            fed = feeder.feed(Found(str(path)), stream)
+            assert fed.problem is None
+        with self.store.read() as session:
+            return session.scalar(select(func.count()).select_from(Crash)) or 0
+
+
+@pytest.fixture
+def nights(store: Store) -> Nights:
+    return Nights(store)
+
+
+def test_stream_of_a_restarted_program(nights: Nights, tmp_path: Path) -> None:
+    """A named stream with the same banner and other failures adds them; sent again or grown, only what is new."""
+    file = tmp_path / "stdin"
+    file.write_bytes(BANNER + _failures("a", 10))
+    assert nights.feed(file, stream="app") == 10
+    assert nights.feed(file, stream="app") == 10
+    file.write_bytes(BANNER + _failures("b", 10))
+    assert nights.feed(file, stream="app") == 20
+    file.write_bytes(BANNER + _failures("b", 12))
+    assert nights.feed(file, stream="app") == 22
+    file.write_bytes(BANNER + _failures("a", 10))
+    assert nights.feed(file, stream="app") == 22
+
+
+@pytest.mark.parametrize("order", [("app.log", "app.log.1"), ("app.log.1", "app.log")])
+def test_restarted_longer_than_what_was_read(nights: Nights, log: Path, order: tuple[str, str]) -> None:
+    """copytruncate with the same banner, the new file longer than the old: all of both, whichever is read first."""
+    log.write_bytes(BANNER + _failures("a", 5))
+    assert nights.feed(log) == 5
+    shutil.copy(log, log.with_name("app.log.1"))
+    log.write_bytes(BANNER + _failures("b", 8))
+    assert nights.feed(*(log.with_name(name) for name in order)) == 13
+    with log.open("ab") as file:
+        file.write(_failures("c", 1))
+    assert nights.feed(*(log.with_name(name) for name in order)) == 14
+
+
+def test_inode_of_another_file(nights: Nights, log: Path) -> None:
+    """A file of another name that got the inode and has the same banner is read from its beginning; a rename is not."""
+    log.write_bytes(BANNER + _failures("a", 5))
+    assert nights.feed(log) == 5
+    other = log.rename(log.with_name("worker.log"))
+    assert nights.feed(other) == 5
+    other.write_bytes(BANNER + _failures("b", 8))
+    last = other.rename(log.with_name("gateway.log"))
+    assert nights.feed(last) == 13
+
+
+def test_short_file_in_the_inode_of_another(nights: Nights, log: Path) -> None:
+    """ "Killed" says too little: a longer file of another name in the same inode is another one."""
+    log.write_bytes(b"Killed\n")
+    assert nights.feed(log) == 1
+    other = log.rename(log.with_name("worker.log"))
+    other.write_bytes(b"Killed\n" + _failures("b", 1))
+    assert nights.feed(other) > 1
+
+
+def test_compressed_with_the_same_banner(nights: Nights, log: Path) -> None:
+    """A rotated archive that holds what was read goes on; one that only begins the same is another."""
+    log.write_bytes(BANNER + _failures("a", 5))
+    assert nights.feed(log) == 5
+    with gzip.open(log.with_name("app.log.1.gz"), "wb") as file:
+        file.write(BANNER + _failures("a", 6))
+    log.unlink()
+    assert nights.feed(log.with_name("app.log.1.gz")) == 6
+    with gzip.open(log.with_name("app.log.2.gz"), "wb") as file:
+        file.write(BANNER + _failures("b", 9))
+    log.with_name("app.log.1.gz").unlink()
+    assert nights.feed(log.with_name("app.log.2.gz")) == 15
+
+
+@pytest.mark.parametrize("step", [1, 400, 5_000])
+def test_growth_is_never_taken_for_another_file(nights: Nights, log: Path, step: int) -> None:
+    """Wherever a night found the end of a file, in a line or between two, the next goes on with the same source."""
+    content = BANNER + _failures("a", 30)
+    sizes = range(len(content) - 12 * step, len(content) + 1, step) if step < 1_000 else (1, 3_500, len(content))
+    for size in sizes:
+        log.write_bytes(content[:size])
+        nights.feed(log)
+    with nights.store.read() as session:
+        assert session.scalar(select(func.count()).select_from(Source)) == 1
+        assert session.scalar(select(func.count()).select_from(Crash)) == 30
+
+
+@pytest.mark.parametrize("end", ["\n", ""])
+def test_tail_is_what_the_file_holds(tmp_path: Path, end: str) -> None:
+    """The tail that was followed is the tail that is read back, plain and decoded; after a cut line there is none."""
+    log = tmp_path / "app.log"
+    log.write_text("\n".join(f"line {n} \N{SNOWMAN}\r" for n in range(500)) + end, newline="")
+    packed = tmp_path / "app.log.gz"
+    packed.write_bytes(gzip.compress(log.read_bytes()))
+    for start in (0, log.stat().st_size - 3, log.stat().st_size):
+        follower = Follower(start)
+        with open_source(str(log)) as source:
+            given = b"".join(raw.data for raw in follower.lines(source))
+        assert given == log.read_bytes()[start:].replace(b"\n", b"")
+        tail = follower.tail()
+        assert tail is not None
+        assert tail[:2] == (log.stat().st_size, 1024)
+        places = [Place(*tail[:2]), Place(40, 9), Place(10**9, 1024)]
+        plain = tails_of(str(log), places, decoded=False)
+        assert plain == tails_of(str(packed), places, decoded=True)
+        assert plain is not None
+        assert tail in plain
+        assert len(plain) == 2
+    log.write_bytes(b"x" * (LINE_BYTES + 10))
+    follower = Follower(0)
+    with open_source(str(log)) as source:
+        assert sum(1 for _ in follower.lines(source)) == 1
+    assert follower.tail() is None
