@@ -7,6 +7,7 @@ of the file), and written again in place when the source has grown: a crash is k
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -19,8 +20,9 @@ from crashpath.ingest.batch import Batch, BatchCounts
 from crashpath.ingest.ledger import SourceState
 from crashpath.ingest.model import Analysis
 from crashpath.ingest.rows import storable
+from crashpath.ingest.schema import Json
 from crashpath.ingest.store import Store
-from crashpath.ingest.tables import Quarantine, Source
+from crashpath.ingest.tables import Crash, Quarantine, Source
 from crashpath.ingest.tail import Tail
 
 #: Redacted texts kept a signature and release.
@@ -77,7 +79,8 @@ class Writer:
 
         The source's time dates records without a stamp. Offsets are bytes of the decompressed source. Writing the
         same batch again changes nothing. With ``at_end``, what an earlier night wrote behind the checkpoint and
-        this one did not find again is removed. By its ``tail`` the next night knows the content again.
+        this one did not find again is removed, crashes and quarantine alike. By its ``tail`` the next night knows the
+        content again.
         """
         batch = Batch(
             analyses,
@@ -93,8 +96,11 @@ class Writer:
                 self.fence(session)
             row = session.get_one(Source, source.id)
             old = row.offset
+            if row.inode is None:
+                _keep_times(session, source.id, batch.rows, old)
             counts = batch.write(session, old, checkpoint, at_end is not None)
-            held = _hold(session, self.night_id, source.id, quarantined, now)
+            again_to = checkpoint if at_end is None else math.inf
+            held = _hold(session, self.night_id, source.id, quarantined, now, old, again_to)
             row.offset = max(old, checkpoint)
             row.seen = max(row.seen, seen, checkpoint)
             row.last_night_id = self.night_id
@@ -106,16 +112,32 @@ class Writer:
         return counts + BatchCounts(quarantined=held)
 
 
-def _hold(session: Session, night_id: int, source_id: int, quarantined: Sequence[Quarantined], now: datetime) -> int:
-    """Put into quarantine what is not there yet; return how many those were."""
-    if not quarantined:
-        return 0
-    first = min(q.offset for q in quarantined)
-    known = set(
-        session.scalars(select(Quarantine.offset).where(Quarantine.source_id == source_id, Quarantine.offset >= first))
-    )
-    new = {q.offset: q for q in quarantined if q.offset not in known}
-    for held in new.values():
+def _hold(
+    session: Session,
+    night_id: int,
+    source_id: int,
+    quarantined: Sequence[Quarantined],
+    now: datetime,
+    old: int,
+    read_again_to: float,
+) -> int:
+    """Put into quarantine what is not there yet, renew what is, and remove what is not found again.
+
+    What lies from ``old`` to before ``read_again_to`` was read again. Returns how many are new.
+    """
+    found = {q.offset: q for q in quarantined}
+    known = set()
+    since = min([old, *found])
+    for row in session.scalars(select(Quarantine).where(Quarantine.source_id == source_id, Quarantine.offset >= since)):
+        again = found.get(row.offset)
+        if again is not None:
+            known.add(row.offset)
+            row.end, row.sha256, row.touched_id = again.end, again.sha256, night_id
+            row.reason, row.preview = storable(again.reason), storable(again.preview)
+        elif old <= row.offset < read_again_to and row.touched_id != night_id:
+            session.delete(row)
+    new = [held for offset, held in found.items() if offset not in known]
+    for held in new:
         session.add(
             Quarantine(
                 source_id=source_id,
@@ -130,3 +152,16 @@ def _hold(session: Session, night_id: int, source_id: int, quarantined: Sequence
             )
         )
     return len(new)
+
+
+def _keep_times(session: Session, source_id: int, rows: dict[int, Json], old: int) -> None:
+    """Leave crashes without a stamp at the time that they were given first: a stream has no time of its own."""
+    undated = {offset for offset, row in rows.items() if row["at_inferred"]}
+    if not undated:
+        return
+    query = select(Crash.offset, Crash.at, Crash.day).where(
+        Crash.source_id == source_id, Crash.offset >= min([old, *undated]), Crash.at_inferred
+    )
+    for offset, at, day in session.execute(query):
+        if offset in undated:
+            rows[offset] |= {"at": at, "day": day}

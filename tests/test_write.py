@@ -147,6 +147,50 @@ def test_stale_record_is_removed(any_store: Store) -> None:
         assert session.scalar(select(func.count()).select_from(Exemplar)) == 2
 
 
+def test_quarantine_is_read_again_like_crashes(any_store: Store) -> None:
+    """Behind the checkpoint quarantine is renewed in place and removed if it is not found; before it, it stays."""
+    first = [Quarantined(n, n + 9, "not text", "ab", "??") for n in (100, 600, 700)]
+    _write(any_store, [], 500, quarantined=first, at_end=END)
+    grown = Quarantined(600, 690, "not text", "cd", "????")
+    counts = _write(any_store, [], 500, quarantined=[grown], at_end=END)
+    assert counts.quarantined == 0
+    with any_store.read() as session:
+        rows = session.scalars(select(Quarantine).order_by(Quarantine.offset)).all()
+        assert [(r.offset, r.end, r.sha256, r.preview, r.night_id, r.touched_id) for r in rows] == [
+            (100, 109, "ab", "??", 1, 1), (600, 690, "cd", "????", 1, 2),
+        ]  # fmt: skip
+
+
+def test_quarantine_of_one_night_stays(any_store: Store) -> None:
+    """Several batches of a night do not remove each other's quarantine."""
+    night, state = _begin(any_store)
+    writer = Writer(any_store, night, same)
+    for n in range(3):
+        held = [Quarantined(n * 10, n * 10 + 5, "not text", "ab", "??")]
+        writer.write_batch(state, (), held, checkpoint=0, seen=30, at_end=END if n == 2 else None, now=NOW)
+    assert _count(any_store, Quarantine) == 3
+
+
+def test_stream_read_again_keeps_its_times(any_store: Store) -> None:
+    """A stream has no time of its own: a crash without a stamp stays on the day that first saw it, a new one does not.
+
+    One that turned out to have a stamp takes it.
+    """
+
+    def undated(n: int) -> Analysis:
+        return replace(made_up(n), record=replace(made_up(n).record, at=None))
+
+    _write(any_store, [undated(1), undated(2)], 0, at_end=END)
+    night, state = _begin(any_store)
+    later = replace(state, mtime=NOW + timedelta(days=3))
+    batch = [undated(1), made_up(2), undated(3)]
+    Writer(any_store, night, same).write_batch(later, batch, checkpoint=0, seen=900, at_end=END, now=NOW)
+    with any_store.read() as session:
+        times = session.scalars(select(Crash.at).order_by(Crash.offset)).all()
+        assert times == [NOW, made_up(2).record.at, NOW + timedelta(days=3)]
+    assert check(any_store).problems == ()
+
+
 def test_batches_of_one_night_do_not_remove_each_other(any_store: Store) -> None:
     """Several batches between two checkpoints stay, also when the last one moves the checkpoint over all."""
     night, state = _begin(any_store)
