@@ -10,7 +10,7 @@ import typer
 from typer.exceptions import Abort, TyperException
 
 from crashpath.dashboard import cli_db, cli_night, cli_read, cli_records, cli_show
-from crashpath.dashboard.errors import EXPECTED
+from crashpath.dashboard.errors import EXPECTED, WRONG_USE
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import complain
 
@@ -47,11 +47,11 @@ def run(arguments: Sequence[str]) -> int:
     except (Abort, KeyboardInterrupt):
         complain("Stopped. What was stored up to here stays; run the same command again to go on.")
         return Exit.FAILED
-    except EXPECTED as error:
+    except (*WRONG_USE, *EXPECTED) as error:
         if debug:
             traceback.print_exc()
         complain(str(error))
-        return Exit.FAILED
+        return Exit.USAGE if isinstance(error, WRONG_USE) else Exit.FAILED
     except Exception as error:  # noqa: BLE001  the outermost boundary: no error may read as NO-GO
         if debug:
             traceback.print_exc()

@@ -14,7 +14,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from crashpath.dashboard.digest import write_digest
 from crashpath.dashboard.engines import clusterer
-from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.errors import UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
 from crashpath.dashboard.nightly import NightOptions, run_night
@@ -51,7 +51,7 @@ def nightly(
     """Read the night's logs, group them, and update the trends. Running it again on the same logs adds nothing."""
     settings = load_settings(db=db, tz=tz, max_quarantine=max_quarantine, lease_wait=wait)
     if phase is not None and phase not in tuple(Phase):
-        raise InputError(f"--phase {phase} is none of {', '.join(Phase)}.")
+        raise UsageError(f"--phase {phase} is none of {', '.join(Phase)}.")
     now = _time(as_of, settings.tz) if as_of else None
     options = NightOptions(
         feed=FeedOptions(
@@ -93,7 +93,7 @@ def _time(text: str, tz: str) -> datetime:
     try:
         time = datetime.fromisoformat(text)
     except ValueError as error:
-        raise InputError(f"--as-of {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error
+        raise UsageError(f"--as-of {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error
     return (time if time.tzinfo else time.replace(tzinfo=ZoneInfo(tz))).astimezone(UTC)
 
 

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
@@ -60,46 +60,47 @@ class Answer:
 
 def register(app: typer.Typer) -> None:
     """Add the commands of this module."""
-    app.command()(classify)
-    app.command()(group)
+    for work in (classify, group):
+        app.command(work.__name__, help=work.__doc__)(_command(work))
 
 
-PathsArgument = typer.Argument(..., metavar="PATH…|-", help="Logs, folders, globs, or - for standard input.")
-LinesOption = typer.Option(False, "--jsonl", help="One line of JSON is one record.")
-TextOption = typer.Option("log", "--text-field", metavar="F", help="With --jsonl: the key that holds the text.")
-IdOption = typer.Option("id", "--id-field", metavar="F", help="With --jsonl: the key that holds the id.")
-ZoneOption = typer.Option(None, help="Zone of stamps that name none. Default: UTC.")
+Paths = Annotated[list[str], typer.Argument(metavar="PATH…|-", help="Logs, folders, globs, or - for standard input.")]
+Lines = Annotated[bool, typer.Option("--jsonl", help="One line of JSON is one record.")]
+TextField = Annotated[str, typer.Option(metavar="F", help="With --jsonl: the key that holds the text.")]
+IdField = Annotated[str, typer.Option(metavar="F", help="With --jsonl: the key that holds the id.")]
+Zone = Annotated[str | None, typer.Option(help="Zone of stamps that name none. Default: UTC.")]
 
 
-def classify(
-    paths: list[str] = PathsArgument,
-    jsonl: bool = LinesOption,
-    text_field: str = TextOption,
-    id_field: str = IdOption,
-    tz: str | None = ZoneOption,
-    as_json: JsonOption = False,
-) -> int:
+def _command(work: Callable[[_Reader, bool], None]) -> Callable[..., int]:
+    """Return the command that gives its input to ``work``: both commands take the same one."""
+
+    def command(
+        paths: Paths,
+        jsonl: Lines = False,
+        text_field: TextField = "log",
+        id_field: IdField = "id",
+        tz: Zone = None,
+        as_json: JsonOption = False,
+    ) -> int:
+        reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
+        work(reader, as_json)
+        return reader.code
+
+    return command
+
+
+def classify(reader: _Reader, as_json: bool) -> None:
     """Name the failure class of each record, with its root line and the evidence."""
-    reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
     for batch in _chunks(reader.records()):
         for answer in _judge(batch, reader):
             if as_json:
                 emit(answer.document())
             else:
                 _say(answer, "")
-    return reader.code
 
 
-def group(
-    paths: list[str] = PathsArgument,
-    jsonl: bool = LinesOption,
-    text_field: str = TextOption,
-    id_field: str = IdOption,
-    tz: str | None = ZoneOption,
-    as_json: JsonOption = False,
-) -> int:
+def group(reader: _Reader, as_json: bool) -> None:
     """Group the records of this input alone; each also gets its class and the most similar other record."""
-    reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
     answers = [answer for batch in _chunks(reader.records()) for answer in _judge(batch, reader)]
     keys = _keys(answers)
     items = [_item(key, answer) for key, answer in zip(keys, answers, strict=True)]
@@ -112,7 +113,6 @@ def group(
             emit(answer.document() | {"cluster": grouped.cluster, "nearest": nearest})
         else:
             _say(answer, f"{grouped.cluster:<7}")
-    return reader.code
 
 
 class _Reader:

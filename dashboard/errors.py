@@ -13,7 +13,8 @@ class DashboardError(Exception):
     """Root of the errors of this part.
 
     DashboardError
-    └── InputError    a file, folder or option given cannot be used
+    └── InputError      a file or folder given cannot be used
+        └── UsageError  an option's value cannot be understood: wrong usage, not a failed run
     """
 
 
@@ -21,9 +22,13 @@ class InputError(DashboardError):
     """What was given cannot be read or understood."""
 
 
+class UsageError(InputError):
+    """An option was given a value that it cannot take."""
+
+
+WRONG_USE: tuple[type[Exception], ...] = (UsageError, SettingsError)
 EXPECTED: tuple[type[Exception], ...] = (
     DashboardError,
-    SettingsError,
     StoreError,
     FactsError,
     ClassifierError,

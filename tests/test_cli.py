@@ -47,8 +47,11 @@ def said(capsys: pytest.CaptureFixture[str]) -> tuple[str, str]:
         (["classify"], Exit.USAGE),
         (["clusters", "--db", "sqlite:////nowhere/crashpath.db"], Exit.FAILED),
         (["clusters", "--db", "not a url"], Exit.FAILED),
-        (["nightly", "x.log", "--tz", "Nowhere/Land"], Exit.FAILED),
-        (["nightly", "x.log", "--as-of", "yesterday"], Exit.FAILED),
+        (["nightly", "x.log", "--tz", "Nowhere/Land"], Exit.USAGE),
+        (["nightly", "x.log", "--as-of", "yesterday"], Exit.USAGE),
+        (["nightly", "x.log", "--phase", "sleep"], Exit.USAGE),
+        (["nightly", "x.log", "--max-quarantine", "7"], Exit.USAGE),
+        (["classify", "x.log", "--tz", "Nowhere"], Exit.USAGE),
         (["classify", "--jsonl", "/nowhere.jsonl"], Exit.FAILED),
     ],
 )
