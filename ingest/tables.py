@@ -3,7 +3,7 @@
 Attempts, what people decided and what was proven of the two paths are in ``tables_evidence``. A crash points at
 its variant and a variant at its signature, so a new signature algorithm re-keys variants and leaves
 crashes alone. ``crash_daily`` counts crashes by day, cohort and signature: trends stay quick whatever
-the number of crashes, and outlive the crashes that retention drops.
+the number of crashes.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""What people read from the store: trends, lists, details; what clustering reads and writes; retention."""
+"""What people read from the store: trends, lists, details; what clustering reads and writes."""
 
 from __future__ import annotations
 
-from datetime import UTC, date, datetime, timedelta
+from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
@@ -14,12 +14,10 @@ from crashpath.ingest.ledger import Ledger, SourceIdentity
 from crashpath.ingest.model import Role
 from crashpath.ingest.nights import start_night
 from crashpath.ingest.queries import cluster_list, quarantine, sources, store_totals
-from crashpath.ingest.retention import give_back_space, prune
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import NoSuchThing, OtherEncoder
 from crashpath.ingest.testing import EPOCH, made_up, same
 from crashpath.ingest.trends import Count, DayCount, Filters
-from crashpath.ingest.upgrade import check
 from crashpath.ingest.write import EndOfSource, Quarantined, Writer
 
 NOW = datetime(2026, 2, 1, 3, 0, tzinfo=UTC)
@@ -214,21 +212,3 @@ def test_store_is_tied_to_one_encoder(any_store: Store) -> None:
         embeddings.tie_encoder(session, "e1")
         with pytest.raises(OtherEncoder, match="e1, and e2"):
             embeddings.tie_encoder(session, "e2")
-
-
-def test_retention_keeps_the_counts(filled: Store) -> None:
-    """Crashes and examples older than the limit go; trends, signatures, clusters and lineage stay as they were."""
-    with filled.read() as session:
-        before = trends.counts_by_day(session, "class")
-        totals = store_totals(session)
-    gone = prune(filled, keep_days=10, now=datetime(2026, 1, 30, 12, tzinfo=UTC))
-    assert (gone.crashes, gone.examples) == (38, 38)
-    with filled.read() as session:
-        assert trends.counts_by_day(session, "class") == before
-        after = store_totals(session)
-        assert (after.crashes, after.signatures, after.clusters) == (totals.crashes, totals.signatures, totals.clusters)
-        assert trends.days(session) == (date(2026, 1, 1), date(2026, 1, 30))
-        assert isinstance(show(session, "C-0001"), ClusterDetail)
-    assert check(filled).problems == ()
-    assert prune(filled, keep_days=10, now=datetime(2026, 1, 30, 12, tzinfo=UTC)).crashes == 0
-    give_back_space(filled)
