@@ -45,7 +45,8 @@ class Found(NamedTuple):
 class OpenSource:
     """An open log source. ``head`` (first KiB, decoded) identifies it with ``inode``, whatever it is named today.
 
-    ``size`` is in bytes as stored and ``mtime`` is UTC; both are ``None`` for a pipe.
+    ``size`` is in bytes as stored and ``mtime`` is UTC; both are ``None`` for a pipe. ``compressed``: bytes as stored
+    are not those decoded, by compression or encoding.
     """
 
     path: str

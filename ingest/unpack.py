@@ -78,8 +78,8 @@ class Stream:
 
     @property
     def packed(self) -> bool:
-        """Whether the bytes had to be decompressed."""
-        return bool(self._packing)
+        """Whether offsets are not those on disk: the bytes had to be decompressed, or turned from UTF-16 to UTF-8."""
+        return bool(self._packing or self._encoding)
 
     def close(self) -> None:
         """Close the file; standard input stays open."""

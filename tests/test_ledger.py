@@ -449,6 +449,21 @@ def test_compressed_with_the_same_banner(nights: Nights, log: Path) -> None:
     assert nights.feed(log.with_name("app.log.2.gz")) == 15
 
 
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-16-le"])
+def test_utf16(nights: Nights, log: Path, encoding: str) -> None:
+    """Of UTF-16 sizes on disk say nothing: text that takes more bytes decoded grows on, and a restart is still told."""
+    snow = ("\N{SNOWMAN}" * 20 + "\n") * 100
+    grown = BANNER.decode() + snow + _failures("a", 6).decode()
+    log.write_bytes((BANNER.decode() + snow + _failures("a", 5).decode()).encode(encoding))
+    assert nights.feed(log) == 5
+    log.write_bytes(grown.encode(encoding))
+    assert nights.feed(log) == 6
+    log.write_bytes((BANNER.decode() + snow + _failures("b", 9).decode()).encode(encoding))
+    assert nights.feed(log) == 15
+    with nights.store.read() as session:
+        assert session.scalar(select(func.count()).select_from(Source)) == 2
+
+
 @pytest.mark.parametrize("step", [1, 400, 5_000])
 def test_growth_is_never_taken_for_another_file(nights: Nights, log: Path, step: int) -> None:
     """Wherever a night found the end of a file, in a line or between two, the next goes on with the same source."""
