@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 import subprocess
 import sys
 from dataclasses import asdict
@@ -134,10 +135,16 @@ def dashboard(
     }
     command += [f"--{name}={value}" for name, value in options.items()]
     console().print(f"Dashboard of {settings.db} on http://{address}:{port}")
+    # Whoever stops this process, by whatever signal, means the server behind it, too.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    server = subprocess.Popen(command, env=os.environ | {"CRASHPATH_DB": settings.db})
     try:
-        done = subprocess.run(command, env=os.environ | {"CRASHPATH_DB": settings.db}, check=False)
+        code = server.wait()
     except KeyboardInterrupt:
         return Exit.DONE
-    if done.returncode:
-        raise InputError(f"The dashboard ended with code {done.returncode}. Is port {port} in use? Try --port.")
+    finally:
+        server.terminate()
+        server.wait()
+    if code:
+        raise InputError(f"The dashboard ended with code {code}. Is port {port} in use? Try --port.")
     return Exit.DONE

@@ -17,7 +17,7 @@ from crashpath.ingest.trends import ALL, Filters, conditions, crashes_by_class, 
 
 @dataclass(frozen=True, slots=True)
 class Totals:
-    """What the whole store holds. ``crashes`` counts also those whose rows retention has dropped."""
+    """What the whole store holds."""
 
     crashes: int
     variants: int
