@@ -26,7 +26,7 @@ help: ## list the targets
 
 setup: .venv/.ready .typing/.ready ## make .venv with crashpath and all that the other targets need
 
-demo: setup ## run the main job on the crash logs in data/, twice, and print what it finds
+demo: setup ## run the main job on the crash logs in data/ and print what it finds
 	$(BIN)/python -m crashpath.dashboard.demo
 
 test: setup ## run the tests

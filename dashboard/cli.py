@@ -42,7 +42,8 @@ def run(arguments: Sequence[str]) -> int:
     try:
         code = app(rest, prog_name="crashpath", standalone_mode=False)
     except TyperException as error:
-        complain(f"{error} Run crashpath --help for what is there.")
+        if str(error):  # without a command the help was printed, and says it all
+            complain(f"{str(error).rstrip('.')}. Run crashpath --help for what is there.")
         return Exit.USAGE
     except (Abort, KeyboardInterrupt):
         complain("Stopped. What was stored up to here stays; run the same command again to go on.")

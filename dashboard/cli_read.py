@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Sequence
 from dataclasses import asdict
 from datetime import date, timedelta
 from enum import StrEnum
@@ -13,19 +14,21 @@ from pathlib import Path
 from typing import cast, get_args
 
 import typer
+from rich.padding import Padding
 from rich.table import Table
 
-from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
 from crashpath.dashboard.settings import load_settings
-from crashpath.ingest.classes import CLASSES
+from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED
 from crashpath.ingest.queries import ClusterRow, cluster_list
 from crashpath.ingest.store import open_store
 from crashpath.ingest.trends import Dimension, Filters, counts_by_day
 
 By = StrEnum("By", {name: name for name in get_args(Dimension)})  # type: ignore[misc]  # names come from the queries
 BY_HEADLINE = By("headline")
+ORDER = (*HEADLINES, *(one.id for one in CLASSES), UNCLASSIFIED)
 LINE = 46
 
 
@@ -40,13 +43,15 @@ def classes(as_json: JsonOption = False) -> int:
     if as_json:
         emit([asdict(one) for one in CLASSES])
         return Exit.DONE
-    table = Table(box=None, pad_edge=False, header_style="bold")
-    for name in ("headline", "class", "what it is"):
-        table.add_column(name, overflow="fold")
     for one in CLASSES:
-        table.add_row(one.headline, one.id, one.meaning)
-    console().print(table)
+        console().print(f"[bold]{one.id}[/bold]  {one.title} ({one.headline})")
+        for name, text in (("is", one.meaning), ("ends", one.boundary), ("next", " ".join(_lines(one.next_steps)))):
+            console().print(Padding(f"{name:<5} {text}", (0, 0, 0, 2)))
     return Exit.DONE
+
+
+def _lines(text: str | Sequence[str]) -> Sequence[str]:
+    return (text,) if isinstance(text, str) else text
 
 
 def clusters(
@@ -58,6 +63,9 @@ def clusters(
     as_json: JsonOption = False,
 ) -> int:
     """List the clusters, most crashes first."""
+    known = (*(one.id for one in CLASSES), UNCLASSIFIED)
+    if failure_class is not None and failure_class not in known:
+        raise UsageError(f"--class {failure_class} is none of {', '.join(known)}.")
     filters = Filters(release=release, platform=platform, failure_class=failure_class)
     with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
         rows = cluster_list(session, filters, limit=limit)
@@ -65,7 +73,8 @@ def clusters(
         emit([asdict(row) for row in rows])
         return Exit.DONE
     if not rows:
-        console().print("No clusters yet. Run crashpath nightly LOGS… first.")
+        found = filters != Filters()
+        console().print("No cluster passes these filters." if found else "No clusters yet. Run crashpath nightly LOGS…")
         return Exit.DONE
     console().print(_cluster_table(rows))
     return Exit.DONE
@@ -100,6 +109,8 @@ def trends(
     if rows:
         since = max(row.day for row in rows) - timedelta(days=days - 1)
         rows = tuple(row for row in rows if row.day >= since)
+    place = {name: i for i, name in enumerate(ORDER)}
+    rows = tuple(sorted(rows, key=lambda row: (row.day, place.get(row.key, len(place)), row.key)))
     if as_json:
         emit([{"day": row.day.isoformat(), by.value: row.key, "crashes": row.crashes} for row in rows])
         return Exit.DONE

@@ -43,7 +43,11 @@ def main() -> int:
     out.print("[bold]crashpath: which failures do these deployments have?[/bold]")
     started = time.perf_counter()
     nights = tuple(_lay_out())
-    summaries = [_night(number, folder) for number, folder in nights]
+    out.print("The first night also compiles UMAP and loads the encoder; all of it takes some minutes.")
+    summaries = []
+    for number, folder in nights:
+        summaries.append(_night(number, folder))
+        out.print(f"night {number}: {summaries[-1].records} records, {summaries[-1].new_signatures} new signatures")
     out.print(_nights(summaries))
     print_summary(summaries[-1], out)
     again = _again(nights[-1][0])
@@ -101,10 +105,10 @@ def _nights(summaries: list[NightSummary]) -> Table:
 def _next(out: Console) -> None:
     out.print("\n[bold]Where to look next[/bold]")
     for command, what in (
-        (f"crashpath clusters --db sqlite:///{OUT}/crashpath.db", "the clusters, most crashes first"),
-        (f"crashpath show C-0001 --db sqlite:///{OUT}/crashpath.db", "one of them, and why"),
+        (f".venv/bin/crashpath clusters --db sqlite:///{OUT}/crashpath.db", "the clusters, most crashes first"),
+        (f".venv/bin/crashpath show C-0001 --db sqlite:///{OUT}/crashpath.db", "one of them, and why"),
         ("make dashboard", "trends in the browser"),
-        ("crashpath nightly /var/log/your-app", "your own logs"),
+        (".venv/bin/crashpath nightly /var/log/your-app", "your own logs"),
     ):
         out.print(f"  {command}\n      {what}")
 

@@ -68,6 +68,8 @@ def backup(store: stores.Store, path: Path) -> Path:
             f"{stores.shown(store.engine.url)} is on a server.",
             "Back it up with pg_dump --format=custom --file=FILE DATABASE.",
         )
+    if path.exists():
+        raise StoreUnusable(f"{path} exists already.", "Name a new file: a backup overwrites nothing.")
     copy_sqlite(store.file, path)
     return path
 
