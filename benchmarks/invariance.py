@@ -25,7 +25,7 @@ from tables import table
 SEED = 11
 AS_OF = datetime(2026, 12, 20, tzinfo=UTC)
 LATER = timedelta(days=40)
-HEAD = ("night", "s", "crashes", "signatures", "clusters", "crashes", "signatures", "clusters", "days")
+HEAD = ("night", "s", "crashes", "signatures", "clusters", "equal", "days moved")
 PARTS = ("crashes", "signatures", "clusters")
 
 
@@ -63,10 +63,9 @@ def days_moved(base: Held, other: Held) -> tuple[int, int, list[str]]:
     return len(changed) - len(dated), len(dated), sorted(f"{Path(path).name}:{offset}" for path, offset in dated)
 
 
-def same(base: Night, other: Night) -> list[str]:
-    """Return ``yes`` or ``NO`` for each part."""
-    differs = base.held.differences(other.held)
-    return ["NO" if part in differs else "yes" for part in PARTS]
+def unlike(base: Night, other: Night) -> list[str]:
+    """Name the parts that differ."""
+    return [part for part in base.held.differences(other.held) if part in PARTS]
 
 
 def explain(base: Night, other: Night) -> None:
@@ -101,13 +100,15 @@ def main(arguments: Sequence[str] = ()) -> int:
     for night in nights:
         counts = [str(len(getattr(night.held, part))) for part in PARTS]
         undated, dated, where = days_moved(base.held, night.held)
-        verdict = ["", "", ""] if night is base else same(base, night)
-        later = night is nights[-1]
-        red = red or "NO" in verdict or bool(dated) or bool(undated and not later)
-        rows.append((night.name, f"{night.seconds:.0f}", *counts, *verdict, f"{undated} undated, {dated} dated"))
-        figures[night.name] = {**dict(zip(PARTS, map(int, counts), strict=True)), "same": verdict, "days": where}
+        differs = unlike(base, night)
+        red = red or bool(differs) or bool(dated) or bool(undated and night is not nights[-1])
+        equal = "NO: " + " ".join(differs) if differs else "yes"
+        rows.append((night.name, f"{night.seconds:.0f}", *counts, equal, f"{undated} undated, {dated} dated"))
+        figures[night.name] = dict(zip(PARTS, map(int, counts), strict=True)) | {
+            "differs": differs, "undated_moved": undated, "dated_moved": where,
+        }  # fmt: skip
     table(
-        f"{len(logs)} logs, real encoder, a process each; equal to the first night's?",
+        f"{len(logs)} logs, real encoder, a process each; equal: crashes, signatures, clusters, classes",
         HEAD,
         rows,
     )

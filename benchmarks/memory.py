@@ -51,17 +51,18 @@ class Measured:
     growth: tuple[float, ...]
     peak: float
 
-    def row(self) -> tuple[str, ...]:
-        """A line of the table."""
+    def speed(self) -> tuple[str, ...]:
+        """A line of the table of speeds."""
         rate = f"{self.lines / self.seconds:,.0f}" if self.lines > 1 else "-"
-        grown = (f"{mb:+.0f}" for mb in self.growth)
-        return (
-            self.name, f"{self.lines:,}", f"{self.records:,}", f"{self.seconds:.0f}", rate,
-            f"{self.baseline:.0f}", *grown, f"{self.peak:+.0f}",
-        )  # fmt: skip
+        return self.name, f"{self.size:,.0f}", f"{self.lines:,}", f"{self.records:,}", f"{self.seconds:.0f}", rate
+
+    def memory(self) -> tuple[str, ...]:
+        """A line of the table of memory."""
+        return self.name, f"{self.baseline:.0f}", *(f"{mb:+.0f}" for mb in self.growth), f"{self.peak:+.0f}"
 
 
-HEAD = ("log", "lines", "records", "s", "lines/s", "MB before", "25 %", "50 %", "75 %", "100 %", "peak")
+SPEED = ("log", "MB", "lines", "records", "s", "lines/s")
+MEMORY = ("log", "before", "at 25 %", "50 %", "75 %", "100 %", "peak")
 
 
 def read(log: str, url: str) -> None:
@@ -168,7 +169,8 @@ def main(arguments: Sequence[str] = ()) -> int:
         line = folder / "line.log"
         one_line(line, options.line_mb * 10**6)
         found.append(measure(f"one line of {options.line_mb} MB", line, folder))
-    table("Resident set in MB above the process with the encoder loaded", HEAD, [one.row() for one in found])
+    table("Read, split, analysed and stored", SPEED, [one.speed() for one in found])
+    table("Resident set in MB with the encoder loaded, and above that", MEMORY, [one.memory() for one in found])
     peak = max(one.peak for one in found)
     print(f"peak {peak:.0f} MB above, limit {LIMIT}")
     figures = {
