@@ -148,9 +148,7 @@ def _module(arena: Arena) -> object:
 
 
 def _package(arena: Arena) -> object:
-    return arena.rng.choice(
-        ("onnxruntime-node", "@huggingface/transformers", "@tensorflow/tfjs-node", "openvino-node")
-    )
+    return arena.rng.choice(("onnxruntime-node", "@huggingface/transformers", "@tensorflow/tfjs-node", "openvino-node"))
 
 
 def _fault(name: str, failure: str, phase: str, title: str, run: Callable[[Arena], None], *needs: str) -> Fault:
