@@ -195,7 +195,7 @@ def _expand_path(path: str) -> Iterator[Found]:
     if stat.S_ISSOCK(mode) or stat.S_ISBLK(mode):
         yield Found(path, f"{path} is not a file or a pipe: give a log file, a folder or - for standard input.")
     elif not os.access(path, os.R_OK):
-        yield Found(path, f"{path} may not be read by this user: change its permissions or run as its owner.")
+        yield Found(path, f"{path} may not be read: change its permissions or run as its owner.")
     else:
         yield Found(path)
 

@@ -134,7 +134,7 @@ def open_stream(path: str) -> Stream:
     except IsADirectoryError as error:
         raise DeniedSourceError(f"{path} is a folder: its files are read one by one.") from error
     except PermissionError as error:
-        raise DeniedSourceError(f"{path} may not be read by this user: change its permissions.") from error
+        raise DeniedSourceError(f"{path} may not be read: change its permissions.") from error
     except OSError as error:
         raise DeniedSourceError(f"{path} cannot be opened ({error.strerror}): check the path.") from error
     try:

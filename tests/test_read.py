@@ -17,6 +17,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from crashpath.ingest.read import LINE_BYTES, SourceError, expand, open_source, split_lines
+from crashpath.ingest.redact import redact
 
 TEXT = b"first line\nsecond line \xc3\xa9\n\nlast without end"
 
@@ -228,7 +229,9 @@ def test_a_folder_and_a_file_without_permission_are_problems() -> None:
     assert said["logs/open.log"] == "None"
     assert "may not be read" in said["logs/secret.log"]
     assert "may not be listed" in said["logs/closed"]
-    assert "may not be read by this user" in said["refused"]
+    assert "may not be read: change its permissions" in said["refused"]
+    for sentence in said.values():
+        assert redact(sentence).text == sentence  # problems are redacted, and must stay readable
 
 
 def test_a_pipe_is_read_to_its_end(tmp_path: Path) -> None:
