@@ -1,8 +1,11 @@
 """One night at a time: a lease row with a heartbeat.
 
 A holder beats in a thread of its own, with its own connection. A lease is free when it was given back, when its time
-is over, or when its holder was a process of this machine that is no longer there (so a killed night does not make the
-next one wait). Times are the machine's UTC clock: nights of several machines need clocks that agree to a few seconds.
+is over, or when its holder was a process that this one could see and that is no longer there (so a killed night does
+not make the next one wait). Host name and process id alone do not say that: containers share both. The holder must have
+been in this boot of this machine and in this process namespace, and its id must be free or have been given to a process
+that started later. Times are the machine's UTC clock: nights of several machines need clocks that agree to a few
+seconds.
 """
 
 from __future__ import annotations
@@ -15,6 +18,8 @@ import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime, timedelta
+from functools import lru_cache
+from pathlib import Path
 from types import TracebackType
 
 import psutil
@@ -30,6 +35,9 @@ from crashpath.ingest.tables import Lease as Row
 TTL = 60.0
 BEAT = 10.0
 _POLL = 0.25
+_PROC = Path("/proc")
+#: Fields of ``/proc/PID/stat`` behind the name: the state, and the start in clock ticks since the boot.
+_STATE, _START = 0, 19
 
 _log = logging.getLogger(__name__)
 
@@ -116,9 +124,9 @@ class Lease:
             session.add(
                 Row(
                     name=self._name,
-                    host=socket.gethostname(),
+                    host=f"{socket.gethostname()} {machine()}",
                     pid=os.getpid(),
-                    born=psutil.Process().create_time(),
+                    born=_start(os.getpid()),
                     token=self._token,
                     acquired_at=now,
                     heartbeat_at=now,
@@ -144,16 +152,41 @@ def holder_of(session: Session, name: str = "night") -> str | None:
 
 
 def _holder(row: Row) -> str:
-    return f"{row.host} pid {row.pid}"
+    return f"{row.host.split(' ')[0]} pid {row.pid}"
+
+
+@lru_cache(maxsize=1)
+def machine() -> str:
+    """Return what two processes share only when each can see whether the other is there: this boot of this machine,
+    and the process namespace, which differs between containers of one machine."""
+    try:
+        boot = (_PROC / "sys/kernel/random/boot_id").read_text().strip()
+        return f"{boot} {os.readlink(_PROC / 'self/ns/pid')}"
+    except OSError:  # not Linux
+        return f"{psutil.boot_time():.0f}"
 
 
 def _is_gone(row: Row) -> bool:
-    """Whether the holder was a process of this machine that has ended (its id may belong to another one now)."""
-    if row.host != socket.gethostname():
+    """Whether the holder was a process that would be seen from here and has ended (its id may be another's now)."""
+    if row.host != f"{socket.gethostname()} {machine()}":
         return False
     try:
-        return bool(abs(psutil.Process(row.pid).create_time() - row.born) > 1.0)
+        return _start(row.pid) != row.born
     except psutil.NoSuchProcess:
         return True
-    except psutil.AccessDenied:
+    except (OSError, psutil.AccessDenied):
         return False
+
+
+def _start(pid: int) -> float:
+    """Return when a process began: in ticks since the boot, which no change of the clock moves, or where there is no
+    ``/proc`` in seconds since 1970. Raises ``psutil.NoSuchProcess``, also for one that has ended and was not reaped."""
+    if not _PROC.joinpath("self", "stat").exists():
+        return float(psutil.Process(pid).create_time())
+    try:
+        fields = (_PROC / str(pid) / "stat").read_text(errors="replace").rpartition(")")[2].split()
+    except (FileNotFoundError, ProcessLookupError) as error:
+        raise psutil.NoSuchProcess(pid) from error
+    if fields[_STATE] in "ZX":
+        raise psutil.NoSuchProcess(pid)
+    return float(fields[_START])

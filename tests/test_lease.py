@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import re
 import signal
+import socket
 import subprocess
 import sys
 import time
+import uuid
 from datetime import UTC, datetime, timedelta
 
 import pytest
 
-from crashpath.ingest.lease import Lease, holder_of
+from crashpath.ingest.lease import Lease, holder_of, machine
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import LeaseHeld, LeaseLost
 from crashpath.ingest.tables import Lease as Row
@@ -81,6 +85,49 @@ def test_lease_of_another_machine_runs_out(store: Store) -> None:
         pass
     with Lease(store, clock=lambda: now + timedelta(seconds=61)):
         pass
+
+
+def _held_by(store: Store, now: datetime, **other: object) -> None:
+    """Put a lease into the store as a process of this machine that is gone would have left it, but for ``other``."""
+    row = {"host": f"{socket.gethostname()} {machine()}", "pid": 2**22 + 1, "born": 1.0} | other  # past the largest id
+    with store.write() as session:
+        session.add(
+            Row(name="night", token="x", acquired_at=now, heartbeat_at=now, expires_at=now + timedelta(hours=1), **row)
+        )
+
+
+@pytest.mark.parametrize("host", [socket.gethostname(), f"{socket.gethostname()} {uuid.uuid4()} pid:[4026531836]"])
+def test_host_name_and_pid_alone_free_no_lease(store: Store, host: str) -> None:
+    """A holder of the same host name, but of another boot or container, may be alive though its id is not seen here:
+    only the end of its heartbeat frees its lease."""
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    _held_by(store, now, host=host)
+    with pytest.raises(LeaseHeld, match="Another night"), Lease(store, clock=lambda: now):
+        pass
+    with Lease(store, clock=lambda: now + timedelta(hours=2)):
+        pass
+
+
+def test_gone_holder_is_told_by_start_time(store: Store) -> None:
+    """On this boot of this machine a holder is gone when its id is free, or is that of a process that began later."""
+    now = datetime(2026, 2, 1, tzinfo=UTC)
+    _held_by(store, now)
+    with Lease(store, clock=lambda: now):
+        pass
+    _held_by(store, now, pid=os.getpid(), born=1.0)
+    with Lease(store, clock=lambda: now):
+        pass
+
+
+def test_running_holder_is_not_gone(store: Store) -> None:
+    """A holder that runs keeps its lease, and stays known by one host name in what is said of it."""
+    child = _hold(store, 3600, 60)
+    try:
+        with pytest.raises(LeaseHeld, match=rf": {re.escape(socket.gethostname())} pid {child.pid},"), Lease(store):
+            pass
+    finally:
+        child.kill()
+        child.wait()
 
 
 def test_heartbeat_keeps_a_long_night(store: Store) -> None:
