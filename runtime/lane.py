@@ -1,0 +1,94 @@
+"""A lane: one path of a session, wherever its backend runs; and the Protocol of the backend itself."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Protocol
+
+from crashpath.runtime.values import Arrays, Path, Strike
+
+
+class Backend(Protocol):
+    """A loaded model of one library. What it raises is the library's own error; `reasons.recognise` names it."""
+
+    def run(self, feed: Arrays) -> Arrays:
+        """Answer a feed that was checked before; outputs by name."""
+
+    def cancel(self) -> None:
+        """Ask a run that is going on in another thread to stop, where the library can; a no-op elsewhere."""
+
+    def close(self) -> None:
+        """Let go of the model."""
+
+
+class LaneState(StrEnum):
+    """``loading``: not ready yet, or again. ``ready``. ``down``: the last load failed, another is scheduled or not."""
+
+    LOADING = "loading"
+    READY = "ready"
+    DOWN = "down"
+    CLOSED = "closed"
+
+
+@dataclass(frozen=True, slots=True)
+class LaneFacts:
+    """What a lane says of itself. ``pid`` is the worker's; ``rss`` its resident bytes, 0 where not known.
+
+    ``abandoned``: threads that still run a request whose caller was answered or told otherwise (in process only).
+    """
+
+    state: LaneState
+    pid: int | None
+    rss: int
+    restarts: int
+    abandoned: int
+    versions: tuple[tuple[str, str], ...]
+
+
+@dataclass(frozen=True, slots=True)
+class LaneSignature:
+    """Names in order of what the loaded artefact itself takes and gives (TorchScript names no outputs: ``None``)."""
+
+    inputs: tuple[str, ...]
+    outputs: tuple[str, ...] | None
+
+
+Clock = Callable[[], float]
+"""Monotonic seconds, as `time.monotonic`."""
+
+
+class Lane(Protocol):
+    """One path: a backend in this process or in a worker of its own. All methods may be called from any thread."""
+
+    path: Path
+
+    def load(self, timeout: float) -> None:
+        """Load and warm the backend up, within ``timeout`` seconds. Raises `Failure`, or the unknown error as it is."""
+
+    def run(self, feed: Arrays, deadline: float) -> Arrays:
+        """Answer by ``deadline`` (monotonic seconds), waiting for a free turn included.
+
+        Raises `Failure` (a deadline that passed while running is `Hang`), `DeadlineExceeded` where the turn never
+        came, `InputError` for what the library says of the caller's feed, and an unknown error as it is. Where the
+        backend is gone for good after a failure (a dead worker), the state is no longer ``ready`` when this returns.
+        """
+
+    def signature(self) -> LaneSignature:
+        """Return what the artefact of the last load takes and gives."""
+
+    def warm(self) -> Arrays | None:
+        """Return what the last load's warm-up answered to the golden feed; ``None`` where there was none."""
+
+    def arm(self, strike: Strike | None) -> None:
+        """Arm one strike, or disarm. A strike in phase ``load`` or ``warmup`` hits the next load."""
+
+    def facts(self) -> LaneFacts:
+        """Return state and figures; cheap enough for each request's event."""
+
+    def kill(self) -> None:
+        """Take the backend down at once, as a crash would (drills; a poisoned device context)."""
+
+    def close(self) -> None:
+        """End the worker or let go of the model; waits for nothing longer than a second."""
