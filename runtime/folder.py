@@ -1,6 +1,6 @@
 """A model folder: both artefacts of one model and what is known of them.
 
-``model.onnx`` (its external data beside it), ``model.ts.pt``, ``model.toml`` and ``golden.npz``; optionally a tokenizer.
+``model.onnx`` (its external data beside it), ``model.ts.pt``, ``model.toml``, ``golden.npz``, optionally a tokenizer.
 ``model.toml``::
 
     schema = 1
