@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Protocol
 
+from crashpath.runtime.errors import Failure
 from crashpath.runtime.values import Arrays, Path, Strike
 
 
@@ -37,6 +38,8 @@ class LaneFacts:
     """What a lane says of itself. ``pid`` is the worker's; ``rss`` its resident bytes, 0 where not known.
 
     ``abandoned``: threads that still run a request whose caller was answered or told otherwise (in process only).
+    ``loads``: how often a load was tried, in the background included, and ``failed_loads`` how many of them failed.
+    ``failure``: why it is not ready, where that is known; its ``phase`` is ``load`` or ``warmup`` where a load failed.
     """
 
     state: LaneState
@@ -45,6 +48,9 @@ class LaneFacts:
     restarts: int
     abandoned: int
     versions: tuple[tuple[str, str], ...]
+    loads: int = 0
+    failed_loads: int = 0
+    failure: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)
