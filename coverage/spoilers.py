@@ -31,9 +31,10 @@ FIFO_WAITS = "a reader waits at the other end"
 
 @dataclass(frozen=True, slots=True)
 class Spoiler:
-    """One way to break a folder. ``file`` is what it breaks, ``{main}``, ``{fallback}``, ``{external}``, ``{tokenizer}``.
+    """One way to break a folder.
 
-    ``break_file`` gets the path of that file. ``poisons``: the model still answers, but for `POISON_ROWS` rows.
+    ``file`` is what it breaks: ``{main}``, ``{fallback}``, ``{external}`` or ``{tokenizer}``; ``break_file`` gets its
+    path. ``poisons``: the model still answers, but for `POISON_ROWS` rows.
     """
 
     name: str
@@ -50,7 +51,7 @@ def external_file(model: Path) -> Path | None:
     for weight in graph.initializer:
         for entry in weight.external_data:
             if entry.key == "location":
-                return model.parent / entry.value
+                return model.parent / str(entry.value)
     return None
 
 

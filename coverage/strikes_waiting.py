@@ -79,4 +79,4 @@ def script_without_end(argument: str) -> None:
     """Run a TorchScript function whose loop goes on. ``argument``: file of it; only a kill ends it."""
     import torch
 
-    torch.jit.load(argument)(torch.zeros(8, 8))
+    torch.jit.load(argument)(torch.zeros(8, 8))  # type: ignore[no-untyped-call]  # torch has no types for it
