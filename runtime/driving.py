@@ -1,0 +1,177 @@
+"""Drives one request along the steps that `decide` gives: the only place where a path is run for a caller."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+from crashpath.runtime import routes
+from crashpath.runtime.decide import Do, Ending, Step, after_fallback, after_main, ending_of, first_step
+from crashpath.runtime.errors import (
+    DeadlineExceeded,
+    DeviceFault,
+    Failure,
+    Hang,
+    InputError,
+    NoAnswer,
+    Saturated,
+    SessionClosed,
+)
+from crashpath.runtime.lane import Lane
+from crashpath.runtime.ledger import Ledger, Request, Trouble
+from crashpath.runtime.reserve import Reserve
+from crashpath.runtime.shadow import Shadow
+from crashpath.runtime.standing import Standing, bare
+from crashpath.runtime.values import Answer, Arrays, BreakerState, Path, Phase
+
+_SLICE = 0.001
+"""Seconds that a request at least waits for a slot of the fallback, however late it is."""
+
+
+class Driver:
+    """Runs checked feeds. Any number of threads may be in it; no lock is held while a path runs."""
+
+    def __init__(
+        self,
+        main: Lane,
+        fallback: Lane,
+        standing: Standing,
+        ledger: Ledger,
+        reserve: Reserve,
+        shadow: Shadow,
+        *,
+        slots: int,
+        poke: Callable[[], None],
+        clock: Callable[[], float],
+    ) -> None:
+        self._main = main
+        self._fallback = fallback
+        self._standing = standing
+        self._policy = standing.policy
+        self._ledger = ledger
+        self._reserve = reserve
+        self._shadow = shadow
+        self._slots = threading.BoundedSemaphore(slots)
+        self._poke = poke
+        self._clock = clock
+        self.closed = False
+
+    def serve(self, feed: Arrays, request: Request) -> Answer:
+        """Answer a feed that was checked, or raise what the decision graph says."""
+        if self.closed:
+            raise self._end(request, routes.CLOSED, SessionClosed("the session is closed; open a new one"))
+        now = self._clock()
+        if now >= request.deadline:
+            spent = DeadlineExceeded("the deadline had passed before a path was tried; prepare took it up")
+            request.troubles.append(Trouble(Phase.PREPARE, Path.MAIN, spent))
+            raise self._end(request, routes.SPENT, spent)
+        step = first_step(self._policy, self._standing.seen())
+        if step.do is not Do.TRY_MAIN:
+            return self._instead_of_main(feed, request, step)
+        try:
+            outputs = self._main.run(feed, self._main_deadline(request, now))
+        except Exception as error:  # noqa: BLE001  # the boundary of the main path; what is unknown is raised again
+            return self._after_failure(feed, request, error)
+        return self._answered(feed, request, outputs)
+
+    def _main_deadline(self, request: Request, now: float) -> float:
+        if not self._policy.falls_back:
+            return request.deadline
+        return request.deadline - self._reserve.of(request.deadline - now)
+
+    def _answered(self, feed: Arrays, request: Request, outputs: Arrays) -> Answer:
+        self._standing.succeeded()
+        seconds = self._clock() - request.started
+        cause = None
+        if request.troubles:  # of the prepare step
+            cause = _as_failure(request.troubles[0].error)
+            self._ledger.request(request, routes.MAIN_ANSWERED, Path.MAIN, seconds, self._standing.state)
+        else:
+            self._ledger.tally.main_answered(seconds)
+        self._shadow.sample(feed, outputs, request.id)
+        return Answer(outputs, Path.MAIN, cause, routes.MAIN_ANSWERED, self._standing.state, seconds * 1000, request.id)
+
+    def _instead_of_main(self, feed: Arrays, request: Request, step: Step) -> Answer:
+        cause = bare(self._standing.cause or Failure("the main path is not ready", "the state of its lane"))
+        before = self._standing.flag()  # a path that is not ready has failed, too
+        if step.do is Do.RAISE_SAME or (before and self._policy.once):
+            request.troubles.append(Trouble(Phase.INFER, Path.MAIN, cause))
+            raise self._end(request, routes.SECOND, cause)
+        request.rerouted = True
+        return self._fall_back(feed, request, step.route, cause)
+
+    def _after_failure(self, feed: Arrays, request: Request, error: Exception) -> Answer:
+        if self.closed:
+            raise self._end(request, routes.CLOSED, SessionClosed("the session was closed while it ran")) from error
+        ending = ending_of(error)
+        flagged = ending in (Ending.FAILED, Ending.LATE, Ending.BUSY) and self._standing.flag()
+        step = after_main(self._policy, flagged, ending, error)
+        if ending is not Ending.REFUSED:
+            request.troubles.append(Trouble(Phase.INFER, Path.MAIN, error))
+        if isinstance(error, Failure):
+            self._standing.failed(error)
+            self._poke()
+            if isinstance(error, DeviceFault):
+                self._main.kill()  # its context is poisoned: every later run on it would fail, too
+        if step.do is Do.RAISE_SAME:
+            raise self._end(request, step.route, error)
+        cause = _as_failure(error)
+        return self._fall_back(feed, request, step.route, cause)
+
+    def _fall_back(self, feed: Arrays, request: Request, stem: str, cause: Failure) -> Answer:
+        began = self._clock()
+        try:
+            outputs = self._run_fallback(feed, request.deadline, began)
+        except Exception as error:  # noqa: BLE001  # the boundary of the fallback; it is the last path there is
+            raise self._nobody(request, stem, cause, error) from _chained(cause, error)
+        now = self._clock()
+        self._reserve.note(now - began)
+        step = after_fallback(stem, Ending.ANSWERED)
+        state = self._standing.state
+        self._ledger.request(request, step.route, Path.FALLBACK, now - request.started, state)
+        if state is BreakerState.HALF_OPEN:
+            self._shadow.probe(feed, outputs, request.id)
+        spent = (now - request.started) * 1000
+        return Answer(outputs, Path.FALLBACK, cause, step.route, state, spent, request.id)
+
+    def _run_fallback(self, feed: Arrays, deadline: float, now: float) -> Arrays:
+        patience = max(deadline - now - self._reserve.median, _SLICE)
+        if not self._slots.acquire(timeout=patience):
+            raise Saturated("the fallback is at its concurrency limit; raise fallback_slots or send fewer requests")
+        try:
+            return self._fallback.run(feed, deadline)
+        finally:
+            self._slots.release()
+
+    def _nobody(self, request: Request, stem: str, cause: Failure, error: Exception) -> Exception:
+        if self.closed:
+            return self._end(request, routes.CLOSED, SessionClosed("the session was closed while it ran"))
+        ending = ending_of(error)
+        step = after_fallback(stem, ending)
+        self._poke()
+        if ending is not Ending.REFUSED:
+            request.troubles.append(Trouble(Phase.INFER, Path.FALLBACK, error))
+        if step.do is Do.RAISE_SAME:
+            return self._end(request, step.route, error)
+        if step.do is Do.RAISE_LATE:
+            told = f"nobody answered in {(request.deadline - request.started) * 1000:.0f} ms"
+            return self._end(request, step.route, DeadlineExceeded(told))
+        return self._end(request, step.route, NoAnswer(cause, error))
+
+    def _end(self, request: Request, route: str, error: Exception) -> Exception:
+        """Count a request that gets an error, and give the error back to be raised."""
+        self._ledger.request(request, route, None, self._clock() - request.started, self._standing.state)
+        return error
+
+
+def _as_failure(error: Exception) -> Failure:
+    if isinstance(error, Failure):
+        return error
+    failure = Hang("the main path had no turn in its share of the deadline", type(error).__name__)
+    failure.__cause__ = error
+    return failure
+
+
+def _chained(cause: Failure, error: Exception) -> Exception:
+    """Return what the caller's error is chained to: why the main path failed, or both where it holds both."""
+    return cause if isinstance(error, (Saturated, DeadlineExceeded, Hang, InputError)) else error

@@ -1,0 +1,144 @@
+"""Counts attempts and tells of those that met a failure: one place where requests and loads end."""
+
+from __future__ import annotations
+
+import threading
+from dataclasses import dataclass, field
+
+from crashpath.runtime.errors import DeadlineExceeded, Failure, Hang, Saturated
+from crashpath.runtime.events import AttemptsEvent, FailureEvent, LaneEvent, shortened
+from crashpath.runtime.lane import LaneFacts
+from crashpath.runtime.tally import Count, Tally
+from crashpath.runtime.teller import Teller
+from crashpath.runtime.values import BreakerState, Path, Phase
+
+
+@dataclass(frozen=True, slots=True)
+class Trouble:
+    """One path (or the prepare step) failed in a request."""
+
+    phase: Phase
+    path: Path
+    error: Exception
+
+
+@dataclass(slots=True)
+class Request:
+    """One request under way. Times are the clock's seconds; ``troubles`` are the failures it met so far.
+
+    ``rerouted``: it was sent to the fallback without a try of the main path.
+    """
+
+    id: str
+    started: float
+    deadline: float
+    troubles: list[Trouble] = field(default_factory=list)
+    rerouted: bool = False
+
+
+class Ledger:
+    """Writes to the tally at once, to the listeners for each failure and, in batches, for the counts."""
+
+    def __init__(self, tally: Tally, tell: Teller) -> None:
+        self.tally = tally
+        self._tell = tell
+        self._lock = threading.Lock()
+        self._since = tell.now()
+        self._told = {"request": Count(), "load": Count()}
+        self._batches = 0
+        self._loads = 0
+
+    def request(self, request: Request, route: str, by: Path | None, seconds: float, breaker: BreakerState) -> None:
+        """Count a request that ended otherwise than with a plain answer of the main path; tell its failures."""
+        met = bool(request.troubles)
+        self.tally.request(route, by, seconds, Count(1, met, met and by is None, request.rerouted))
+        for trouble in request.troubles:
+            self._tell(
+                FailureEvent(
+                    at=self._tell.now(),
+                    attempt_id=request.id,
+                    unit="request",
+                    phase=phase_of(trouble),
+                    path=trouble.path,
+                    failure_class=class_of(trouble.error),
+                    type=type_of(trouble.error),
+                    message=shortened(str(trouble.error)),
+                    route=route,
+                    answered=by is not None,
+                    by=by,
+                    milliseconds=seconds * 1000,
+                    breaker=breaker,
+                )
+            )
+
+    def load(self, path: Path, route: str, error: Exception | None, seconds: float, *, served: bool) -> None:
+        """Count a load of a path, and tell of one that failed; ``served``: requests are answered all the same."""
+        failed = error is not None
+        self.tally.load(route, Count(1, failed, failed and not served))
+        if error is None:
+            return
+        with self._lock:
+            self._loads += 1
+            attempt = f"{self._tell.session}-load-{self._loads}"
+        self._tell(
+            FailureEvent(
+                at=self._tell.now(),
+                attempt_id=attempt,
+                unit="load",
+                phase=phase_of(Trouble(Phase.LOAD, path, error)),
+                path=path,
+                failure_class=class_of(error),
+                type=type_of(error),
+                message=shortened(str(error)),
+                route=route,
+                answered=served,
+                by=None,
+                milliseconds=seconds * 1000,
+                breaker=BreakerState.CLOSED,
+            )
+        )
+
+    def lane(self, path: Path, change: str, route: str, facts: LaneFacts) -> None:
+        """Tell that a path was loaded, went down or came back."""
+        self.tally.route(route)
+        reason = None if facts.failure is None else facts.failure.failure_class
+        self._tell(LaneEvent(self._tell.now(), path, change, route, reason, facts.pid, facts.restarts))
+
+    def flush(self) -> None:
+        """Tell the counts since the last flush, where there are any."""
+        with self._lock:
+            figures = self.tally.figures()
+            until, since = self._tell.now(), self._since
+            events = []
+            for unit, count in (("request", figures.requests), ("load", figures.loads)):
+                new = count.minus(self._told[unit])
+                if new.attempts:
+                    self._told[unit] = count
+                    self._batches += 1
+                    batch = f"{self._tell.session}-{self._batches}"
+                    events.append(
+                        AttemptsEvent(
+                            until, unit, since, until, new.attempts, new.failures, new.unanswered, new.rerouted, batch
+                        )
+                    )
+            self._since = until
+        for event in events:
+            self._tell(event)
+
+
+def class_of(error: Exception) -> str:
+    """Return the failure class of an error; a deadline or a slot that was waited for in vain is a ``hang``."""
+    if isinstance(error, Failure):
+        return error.failure_class
+    return Hang.failure_class if isinstance(error, (DeadlineExceeded, Saturated)) else Failure.failure_class
+
+
+def type_of(error: Exception) -> str:
+    """Return the type's name: the library's, where the failure was made of a library's error."""
+    of = error.__cause__ if isinstance(error, Failure) and error.__cause__ is not None else error
+    return type(of).__name__
+
+
+def phase_of(trouble: Trouble) -> str:
+    """Return the phase that the failure itself knows, else where it was met."""
+    return (trouble.error.phase if isinstance(trouble.error, Failure) else None) or trouble.phase

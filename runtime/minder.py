@@ -1,0 +1,152 @@
+"""Looks after the lanes while requests run: tells when one goes down or comes back, loads a lane that is down, flushes.
+
+One thread, asleep most of the time. A load runs on a thread of its own, so that a slow one delays nothing else.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterable
+
+from crashpath.runtime import routes
+from crashpath.runtime.errors import Failure
+from crashpath.runtime.lane import Lane, LaneFacts, LaneState
+from crashpath.runtime.ledger import Ledger
+
+_ANXIOUS, _CALM = 0.05, 1.0
+"""Seconds between two looks: while a lane is not ready, and otherwise."""
+_FIRST_DELAY, _LAST_DELAY = 0.1, 5.0
+"""Seconds before the first load of a lane that is down, doubled each time that it fails."""
+_WAIT_AT_CLOSE = 1.0
+
+Check = Callable[[Lane], Failure | None]
+"""Whether a lane that was loaded again still gives the answers it should."""
+
+
+class Watch:
+    """What is known of one lane from the last look."""
+
+    def __init__(self, lane: Lane, load_s: float, ledger: Ledger, check: Check, clock: Callable[[], float]) -> None:
+        facts = lane.facts()
+        self.lane = lane
+        self.ready = facts.state is LaneState.READY
+        self._load_s = load_s
+        self._ledger = ledger
+        self._check = check
+        self._clock = clock
+        self._restarts = facts.restarts
+        self._loads = facts.loads
+        self._failed_loads = facts.failed_loads
+        self._delay = _FIRST_DELAY
+        self._due: float | None = None
+        self._thread: threading.Thread | None = None
+
+    def look(self) -> None:
+        """Compare with the last look; tell what changed, and start a load where one is due."""
+        facts = self.lane.facts()
+        if self._thread is not None and not self._thread.is_alive():
+            self._thread = None
+        if self._thread is None:
+            self._count_own_loads(facts)
+        ready = facts.state is LaneState.READY
+        if ready != self.ready or facts.restarts != self._restarts:
+            self._changed(ready, facts)
+        if facts.state is not LaneState.DOWN:
+            self._due = None
+        elif self._thread is None:
+            self._load_when_due()
+
+    def join(self, timeout: float) -> None:
+        """Wait for a load that is under way."""
+        if self._thread is not None:
+            self._thread.join(timeout)
+
+    def _changed(self, ready: bool, facts: LaneFacts) -> None:
+        if self.ready:  # it may have gone and come back between two looks
+            self._ledger.lane(self.lane.path, "down", routes.DOWN, facts)
+        if ready:
+            self._delay = _FIRST_DELAY
+            self._ledger.lane(self.lane.path, "restored", routes.RESTORED, facts)
+        self.ready, self._restarts = ready, facts.restarts
+
+    def _count_own_loads(self, facts: LaneFacts) -> None:
+        """Count loads that the lane made by itself."""
+        failed = facts.failed_loads - self._failed_loads
+        loaded = facts.loads - self._loads - failed
+        self._loads, self._failed_loads = facts.loads, facts.failed_loads
+        for _ in range(max(failed, 0)):
+            failure = facts.failure or Failure("a load failed", "counted by the lane")
+            self._ledger.load(self.lane.path, routes.LOAD_FAILED, failure, 0.0, served=True)
+        for _ in range(max(loaded, 0)):
+            self._ledger.load(self.lane.path, routes.LOADED, None, 0.0, served=True)
+
+    def _load_when_due(self) -> None:
+        now = self._clock()
+        if self._due is None:
+            self._due = now + self._delay
+        if now < self._due:
+            return
+        self._due = None
+        self._delay = min(2 * self._delay, _LAST_DELAY)
+        self._thread = threading.Thread(target=self._load, name=f"crashpath-load-{self.lane.path}", daemon=True)
+        self._thread.start()
+
+    def _load(self) -> None:
+        began = self._clock()
+        try:
+            self.lane.load(self._load_s)
+            failure: Exception | None = self._check(self.lane)
+            if failure is not None:
+                self.lane.kill()
+        except Exception as error:  # noqa: BLE001  # no caller waits: told, and tried again later
+            failure = error
+        if self.lane.facts().state is LaneState.CLOSED:
+            return
+        route = routes.LOADED if failure is None else routes.LOAD_FAILED
+        self._ledger.load(self.lane.path, route, failure, self._clock() - began, served=True)
+        facts = self.lane.facts()
+        self._loads, self._failed_loads = facts.loads, facts.failed_loads
+
+
+class Minder:
+    """The thread. `poke` makes it look at once."""
+
+    def __init__(self, watches: Iterable[Watch], ledger: Ledger, clock: Callable[[], float], flush_s: float) -> None:
+        self._watches = tuple(watches)
+        self._ledger = ledger
+        self._clock = clock
+        self._flush_s = flush_s
+        self._wake = threading.Event()
+        self._closed = False
+        self._thread = threading.Thread(target=self._work, name="crashpath-minder", daemon=True)
+
+    def start(self) -> None:
+        """Begin to look."""
+        self._thread.start()
+
+    def poke(self) -> None:
+        """Look at once."""
+        self._wake.set()
+
+    def close(self) -> None:
+        """Stop looking; tells what was counted until now."""
+        self._closed = True
+        self._wake.set()
+        if self._thread.is_alive() and self._thread is not threading.current_thread():
+            self._thread.join(_WAIT_AT_CLOSE)
+        for watch in self._watches:
+            watch.join(_WAIT_AT_CLOSE)
+        self._ledger.flush()
+
+    def _work(self) -> None:
+        flushed = self._clock()
+        while not self._closed:
+            self._wake.clear()  # before the look: a poke during it is not lost
+            for watch in self._watches:
+                watch.look()
+            now = self._clock()
+            if now - flushed >= self._flush_s:
+                self._ledger.flush()
+                flushed = now
+            calm = all(watch.ready for watch in self._watches)
+            self._wake.wait(min(_CALM, self._flush_s) if calm else _ANXIOUS)

@@ -1,0 +1,256 @@
+"""`FallbackSession`: answers on the main path, and on the fallback where the policy lets that failure fall back."""
+
+from __future__ import annotations
+
+import itertools
+import time
+import uuid
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Self
+
+from crashpath.runtime import routes
+from crashpath.runtime.driving import Driver
+from crashpath.runtime.errors import Failure, InputError
+from crashpath.runtime.events import Cohort, Listener
+from crashpath.runtime.feeds import FeedCheck
+from crashpath.runtime.folder import TensorSpec, Tolerance
+from crashpath.runtime.lane import Clock, Lane, LaneFacts, LaneState
+from crashpath.runtime.ledger import Ledger, Request
+from crashpath.runtime.minder import Minder, Watch
+from crashpath.runtime.policy import Policy, named
+from crashpath.runtime.prepare import PrepareStep
+from crashpath.runtime.preparing import prepare_feed
+from crashpath.runtime.reserve import Reserve
+from crashpath.runtime.shadow import ShadowThread
+from crashpath.runtime.standing import Standing
+from crashpath.runtime.startup import Expected, check_alike, check_lane, load_all, still_right
+from crashpath.runtime.tally import Figures, Tally
+from crashpath.runtime.teller import Teller
+from crashpath.runtime.values import Answer, Arrays, BreakerState, Path, Phase, Strike
+
+
+@dataclass(frozen=True, slots=True)
+class Readiness:
+    """``ready``: requests are answered. ``degraded``: without one of the paths; ``why`` says it."""
+
+    ready: bool
+    degraded: bool
+    why: str
+
+
+@dataclass(frozen=True, slots=True)
+class SessionFacts:
+    """State and figures of a session. ``dropped_events``: listeners raised on them; ``skipped``: not compared."""
+
+    main: LaneFacts
+    fallback: LaneFacts
+    breaker: BreakerState
+    switched: bool
+    figures: Figures
+    dropped_events: int
+    skipped: int
+
+
+class FallbackSession:
+    """Serves one model on two paths.
+
+    ``inputs`` are what the model declares; ``tolerance`` says when two answers are the same; ``golden`` is the answer
+    to the feed that the lanes warm up on. ``deadline_ms`` holds for both paths together. At most ``fallback_slots``
+    requests are on the fallback at once. A share ``sample`` of the main path's answers is compared with the
+    fallback's in the background, drawn from ``seed``. ``clock`` is monotonic seconds, the one that the lanes use;
+    ``now`` seconds since the epoch, for events. Counts are told every ``flush_s`` seconds and at `close`.
+
+    Construction loads both lanes side by side and returns when both are ready. A main lane that fails to load with a
+    `Failure` is tried again in the background while the fallback answers; a fallback that fails to load is no
+    fallback: its error is raised. Raises `ModelFolderError` where the two do not serve the same model. With the policy
+    ``off`` the fallback is not loaded.
+    """
+
+    def __init__(
+        self,
+        main: Lane,
+        fallback: Lane,
+        policy: str | Policy = "breaker",
+        *,
+        inputs: tuple[TensorSpec, ...],
+        tolerance: Tolerance | None = None,
+        golden: Arrays | None = None,
+        deadline_ms: float = 2000.0,
+        load_s: float = 60.0,
+        prepare: PrepareStep | None = None,
+        fallback_slots: int = 8,
+        sample: float = 0.01,
+        seed: int = 0,
+        listeners: Sequence[Listener] = (),
+        cohort: Cohort | None = None,
+        clock: Clock = time.monotonic,
+        now: Callable[[], float] = time.time,
+        flush_s: float = 10.0,
+    ) -> None:
+        self.id = uuid.uuid4().hex[:16]
+        self._main, self._fallback = main, fallback
+        self._prepare = prepare
+        self._clock = clock
+        self._deadline = deadline_ms / 1000
+        self._check = FeedCheck(inputs)
+        self._numbers = itertools.count(1)
+        self._teller = Teller(listeners, cohort or Cohort(), self.id, now)
+        self._ledger = Ledger(Tally(), self._teller)
+        self._standing = Standing(main, named(policy), self._ledger.tally, self._teller, clock)
+        self._expected = Expected(inputs, tolerance or Tolerance(), golden)
+        falls_back = self._standing.policy.falls_back
+        try:
+            self._start(load_s, falls_back)
+        except BaseException:
+            self._ledger.flush()
+            main.close()
+            fallback.close()
+            raise
+        reserve = Reserve()
+        self._shadow = ShadowThread(
+            main.run,
+            fallback.run,
+            self._standing,
+            self._ledger,
+            reserve,
+            self._teller,
+            self._expected.tolerance,
+            clock,
+            share=sample if falls_back else 0.0,
+            seed=seed,
+            seconds=self._deadline,
+        )
+        lanes = (main, fallback) if falls_back else (main,)
+        watches = [Watch(lane, load_s, self._ledger, self._still_right, clock) for lane in lanes]
+        self._minder = Minder(watches, self._ledger, clock, flush_s)
+        self._driver = Driver(
+            main,
+            fallback,
+            self._standing,
+            self._ledger,
+            reserve,
+            self._shadow,
+            slots=fallback_slots,
+            poke=self._minder.poke,
+            clock=clock,
+        )
+        self._minder.start()
+
+    def run(self, feed: Mapping[str, Any], *, deadline_ms: float | None = None) -> Answer:
+        """Answer a feed: arrays by name, of the declared dtypes and shapes.
+
+        Raises `InputError` (the feed is wrong), `DeadlineExceeded`, `Saturated`, `NoAnswer` (both paths failed),
+        `SessionClosed`, a `Failure` that the policy does not let fall back, and an unknown error as it is.
+        """
+        return self._serve(feed, self._request(deadline_ms))
+
+    def run_raw(self, raw: Any, *, deadline_ms: float | None = None) -> Answer:
+        """Answer a raw input: the prepare step first, in the same deadline. Raises as `run` and, besides, as that step.
+
+        An answer whose feed came from the prepare step's fallback has that failure as its ``cause`` where the main
+        path answered.
+        """
+        if self._prepare is None:
+            raise TypeError("this session has no prepare step; give it one, or call run with a feed")
+        request = self._request(deadline_ms)
+        falls_back = self._standing.policy.falls_back
+        feed = prepare_feed(self._prepare, raw, request, self._ledger, self._clock, falls_back=falls_back)
+        return self._serve(feed, request)
+
+    def ready(self) -> Readiness:
+        """Say whether requests are answered now, as the backends are now."""
+        if self._driver.closed:
+            return Readiness(False, True, "the session is closed")
+        main = self._main.facts().state is LaneState.READY
+        fallback = self._standing.policy.falls_back and self._fallback.facts().state is LaneState.READY
+        troubles = []
+        if not main:
+            troubles.append(f"the main path is {self._main.facts().state}")
+        if self._standing.state is not BreakerState.CLOSED:
+            troubles.append(f"the breaker is {self._standing.state}")
+        if self._standing.flagged:
+            troubles.append(f"policy {self._standing.policy.name}: a failure has happened")
+        if not fallback:
+            off = "switched off" if not self._standing.policy.falls_back else str(self._fallback.facts().state)
+            troubles.append(f"the fallback is {off}")
+        return Readiness(main or fallback, bool(troubles), "; ".join(troubles))
+
+    @contextmanager
+    def armed(self, path: Path, strike: Strike) -> Iterator[None]:
+        """Arm a strike on a path for as long as the block runs."""
+        lane = self._main if path is Path.MAIN else self._fallback
+        lane.arm(strike)
+        try:
+            yield
+        finally:
+            lane.arm(None)
+
+    def facts(self) -> SessionFacts:
+        """Return state and figures of this moment."""
+        return SessionFacts(
+            self._main.facts(),
+            self._fallback.facts(),
+            self._standing.state,
+            self._standing.flagged,
+            self._ledger.tally.figures(),
+            self._teller.dropped,
+            self._shadow.skipped,
+        )
+
+    def close(self) -> None:
+        """End both paths; requests under way get `SessionClosed`. Tells the last counts. May be called twice."""
+        if self._driver.closed:
+            return
+        self._driver.closed = True
+        self._main.close()
+        self._fallback.close()
+        self._shadow.close()
+        self._minder.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def _request(self, deadline_ms: float | None) -> Request:
+        started = self._clock()
+        budget = self._deadline if deadline_ms is None else deadline_ms / 1000
+        return Request(f"{self.id}-{next(self._numbers)}", started, started + budget)
+
+    def _serve(self, feed: Mapping[str, Any], request: Request) -> Answer:
+        try:
+            arrays = self._check(feed)
+        except InputError:
+            seconds = self._clock() - request.started
+            self._ledger.request(request, routes.INPUT_WRONG, None, seconds, self._standing.state)
+            raise
+        return self._driver.serve(arrays, request)
+
+    def _still_right(self, lane: Lane) -> Failure | None:
+        return still_right(lane, self._expected)
+
+    def _start(self, load_s: float, falls_back: bool) -> None:
+        lanes = (self._main, self._fallback) if falls_back else (self._main,)
+        loaded = {one.lane.path: one for one in load_all(lanes, load_s, self._ledger, self._clock)}
+        main = loaded[Path.MAIN]
+        fallback = loaded.get(Path.FALLBACK)
+        if fallback is not None and fallback.error is not None:
+            raise fallback.error
+        if main.error is not None and (fallback is None or not isinstance(main.error, Failure)):
+            raise main.error
+        if fallback is not None:
+            check_lane(self._fallback, self._expected)
+        if main.error is None:
+            check_lane(self._main, self._expected)
+            if fallback is not None:
+                check_alike(self._main, self._fallback, self._expected)
+        else:
+            main.error.phase = main.error.phase or Phase.LOAD
+            self._standing.remember(main.error)
+            self._ledger.lane(Path.MAIN, "degraded", routes.START_DEGRADED, self._main.facts())
