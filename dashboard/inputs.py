@@ -11,10 +11,11 @@ from datetime import UTC, datetime, tzinfo
 from typing import Any
 
 from crashpath.dashboard.errors import InputError
+from crashpath.ingest.event_lines import split_all
 from crashpath.ingest.model import Record
 from crashpath.ingest.read import expand, open_source
 from crashpath.ingest.rules import Rules
-from crashpath.ingest.split import SplitOptions, Undecodable, one_record, split
+from crashpath.ingest.split import SplitOptions, Undecodable, one_record
 from crashpath.ingest.unpack import SourceError
 
 STDIN = "-"
@@ -86,7 +87,7 @@ def given_logs(paths: list[str], rules: Rules, tz: tzinfo) -> Iterator[Given | I
         try:
             with open_source(found.path) as source:
                 options = SplitOptions(tz=tz, as_of=datetime.now(UTC), mtime=source.mtime, is_failure=rules.is_failure)
-                for item in split(source.lines(), found.path, options):
+                for item in split_all(source.lines(), found.path, options, source.head):
                     if isinstance(item, Record):
                         yield Given(f"{found.path}:{item.offset}", item)
                     elif isinstance(item, Undecodable):

@@ -194,7 +194,7 @@ def _attempts(store: Store, file: str | None, clock: Callable[[], datetime]) -> 
 
 def _status(fed: Sequence[Fed], problems: Sequence[str], max_quarantine: float) -> tuple[Status, str | None]:
     quarantined = sum(one.counts.quarantined for one in fed)
-    total = quarantined + sum(one.records for one in fed)
+    total = quarantined + sum(max(one.records, one.events) for one in fed)
     if problems:
         return "partial", problems[0]
     if total and quarantined / total > max_quarantine:
@@ -249,6 +249,8 @@ def _summary(
         quarantined=counts.quarantined,
         redactions=counts.redactions,
         attempts=attempts,
+        events=sum(one.events for one in fed),
+        attempts_told=counts.attempts,
         umap_points=clustered.points,
         umap_components=clustered.components,
         hdbscan_groups=clustered.groups,

@@ -37,6 +37,8 @@ class NightSummary:
     quarantined: int
     redactions: int
     attempts: int
+    events: int
+    attempts_told: int
     umap_points: int
     umap_components: int
     hdbscan_groups: int
@@ -87,6 +89,7 @@ class NightSummary:
             "quarantined": self.quarantined,
             "redactions": self.redactions,
             "attempts": self.attempts,
+            "events": {"lines": self.events, "attempts": self.attempts_told},
             "umap": {"points": self.umap_points, "components": self.umap_components},
             "hdbscan": {"groups": self.hdbscan_groups, "noise": self.hdbscan_noise},
             "clustering_method": self.clustering_method,

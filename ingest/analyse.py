@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from hashlib import blake2b
 
 from crashpath.ingest.entries import end_messages
+from crashpath.ingest.event_text import event_root
 from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Root, Signature, Variant
 from crashpath.ingest.parse import parse
 from crashpath.ingest.redact import redact
@@ -71,7 +72,7 @@ class Analyser:
         # A redacted key block is fewer lines than it was, and then the marks no longer belong to the lines.
         marks = record.marks if text.count("\n") == record.text.count("\n") else ()
         parsed = end_messages(parse(text), text, marks)
-        root = find_root(text, parsed, self._rules, marks)
+        root = event_root(text) or find_root(text, parsed, self._rules, marks)
         variant = make_variant(parsed, root)
         return _Known(text, redactions, parsed, root, variant, sign(variant))
 

@@ -18,6 +18,7 @@ from pathlib import Path
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.event_attempts import FILE
 from crashpath.ingest.redact import redact
 from crashpath.ingest.rows import fact, storable
 from crashpath.ingest.store import Store
@@ -94,9 +95,9 @@ def read_attempts(path: str) -> tuple[AttemptRow, ...]:
 
 def save_attempts(session: Session, rows: Sequence[AttemptRow], *, origin: str, now: datetime) -> Loaded:
     """Store rows by key; numbers that differ replace the old ones and put them into the row's history."""
+    query = select(Attempts).where(Attempts.via == FILE, Attempts.day.in_({row.day for row in rows}))
     stored = {
-        (row.unit, row.day, row.release, row.platform, row.model, row.path): row
-        for row in session.scalars(select(Attempts).where(Attempts.day.in_({row.day for row in rows})))
+        (row.unit, row.day, row.release, row.platform, row.model, row.path): row for row in session.scalars(query)
     } if rows else {}  # fmt: skip
     new = changed = 0
     for row in rows:
@@ -106,7 +107,7 @@ def save_attempts(session: Session, rows: Sequence[AttemptRow], *, origin: str, 
                 Attempts(
                     unit=row.unit, day=row.day, release=row.release, platform=row.platform, model=row.model,
                     path=row.path, attempts=row.attempts, failures=row.failures, unanswered=row.unanswered,
-                    users=row.users, origin=origin, recorded_at=now, history=[],
+                    users=row.users, via=FILE, origin=origin, recorded_at=now, history=[],
                 )
             )  # fmt: skip
             new += 1

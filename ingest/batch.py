@@ -25,7 +25,10 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class BatchCounts:
-    """What a batch did. ``crashes`` were in it, ``new_crashes`` were not known before; counts add up over batches."""
+    """What a batch did. ``crashes`` were in it, ``new_crashes`` were not known before; counts add up over batches.
+
+    ``attempts`` were told by events and not counted before.
+    """
 
     crashes: int = 0
     new_crashes: int = 0
@@ -36,6 +39,7 @@ class BatchCounts:
     examples: int = 0
     quarantined: int = 0
     redactions: int = 0
+    attempts: int = 0
 
     def __add__(self, other: BatchCounts) -> BatchCounts:
         return BatchCounts(*(getattr(self, f.name) + getattr(other, f.name) for f in fields(self)))

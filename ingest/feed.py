@@ -16,13 +16,15 @@ from pathlib import Path
 
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.batch import BatchCounts
+from crashpath.ingest.event_lines import EventSplitter
 from crashpath.ingest.facts import facts_for_path
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
 from crashpath.ingest.read import Found, OpenSource, open_source
 from crashpath.ingest.redact import redact
 from crashpath.ingest.rules import Rules
-from crashpath.ingest.split import Checkpoint, SplitOptions, Splitter, Undecodable
+from crashpath.ingest.runtime_events import AttemptsEvent
+from crashpath.ingest.split import Checkpoint, Item, SplitOptions, Undecodable
 from crashpath.ingest.store import Store
 from crashpath.ingest.tail import Follower, tails_of
 from crashpath.ingest.unpack import SourceError
@@ -54,7 +56,10 @@ class FeedOptions:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What one source gave. ``problem`` is a sentence; whatever stood before it was stored."""
+    """What one source gave. ``problem`` is a sentence; whatever stood before it was stored.
+
+    ``events`` are lines of the runtime; those of them that are failures are ``records`` too.
+    """
 
     path: str
     outcome: Outcome
@@ -63,6 +68,7 @@ class Fed:
     counts: BatchCounts = field(default_factory=BatchCounts)
     store_seconds: float = 0.0
     problem: str | None = None
+    events: int = 0
 
 
 class Feeder:
@@ -112,7 +118,8 @@ class Feeder:
             return Fed(path, Outcome.UNCHANGED)
         follower = Follower(state.offset)
         reading = _Reading(self._writer, state, follower, self._clock)
-        splitter = Splitter(path, self._split_options(source, path), state.offset)
+        options = self._split_options(source, path)
+        splitter = EventSplitter(path, options, state.offset, head=source.head)
         problem = None
         try:
             for raw in follower.lines(source):
@@ -125,7 +132,10 @@ class Feeder:
             with self._store.write() as session:
                 self._ledger.problem(session, state, problem)
         outcome = Outcome.UNREADABLE if problem else Outcome.READ
-        return Fed(path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem)
+        return Fed(
+            path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem,
+            splitter.events,
+        )  # fmt: skip
 
     def _identity(self, source: OpenSource, stream: str | None) -> SourceIdentity:
         is_file = source.size is not None and stream is None
@@ -165,26 +175,29 @@ class _Reading:
         self._clock = clock
         self._analyses: list[Analysis] = []
         self._bad: list[Quarantined] = []
+        self._attempts: list[AttemptsEvent] = []
         self._checkpoint = state.offset
         self._seen = state.offset
         self.records = 0
         self.counts = BatchCounts()
         self.store_seconds = 0.0
 
-    def take(self, item: Record | Undecodable | Checkpoint, analyser: Analyser) -> None:
+    def take(self, item: Item | AttemptsEvent, analyser: Analyser) -> None:
         match item:
             case Checkpoint(offset):
                 self._checkpoint = offset
             case Undecodable():
                 self._bad.append(_quarantined(item))
+            case AttemptsEvent():
+                self._attempts.append(item)
             case Record():
                 self._analyses.append(analyser.analyse(item))
                 self._seen = max(self._seen, item.end)
                 self.records += 1
-        if len(self._analyses) + len(self._bad) >= BATCH_RECORDS:
+        if len(self._analyses) + len(self._bad) + len(self._attempts) >= BATCH_RECORDS:
             self._write(None)
 
-    def end(self, splitter: Splitter, analyser: Analyser, at_end: EndOfSource | None) -> None:
+    def end(self, splitter: EventSplitter, analyser: Analyser, at_end: EndOfSource | None) -> None:
         for item in splitter.close():
             if isinstance(item, Checkpoint):
                 self._seen = item.offset
@@ -198,13 +211,14 @@ class _Reading:
             self._state,
             self._analyses,
             self._bad,
+            self._attempts,
             checkpoint=self._checkpoint,
             seen=self._seen,
             at_end=at_end,
             tail=self._follower.tail(),
             now=self._clock(),
         )
-        self._analyses, self._bad = [], []
+        self._analyses, self._bad, self._attempts = [], [], []
         self.store_seconds += time.perf_counter() - started
 
 

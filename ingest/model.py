@@ -101,13 +101,19 @@ class Thrown:
 
 @dataclass(frozen=True, slots=True)
 class Parsed:
-    """What a parser read from a record. ``chain`` has the first cause first, whatever order the format prints."""
+    """What a parser read from a record. ``chain`` has the first cause first, whatever order the format prints.
+
+    Only the runtime's events say what was tried (``unit``) and whether it was answered all the same (``outcome``:
+    ``contained`` or ``unanswered``).
+    """
 
     format: str
     chain: tuple[Thrown, ...] = ()
     signal: str | None = None
     exit_code: int | None = None
     facts: Facts = _NO_FACTS
+    unit: str | None = None
+    outcome: str | None = None
 
 
 @dataclass(frozen=True, slots=True)

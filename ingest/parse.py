@@ -8,9 +8,11 @@ it; pieces side by side are in order of appearance. Plain text is read only wher
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import re2
 
+from crashpath.ingest.event_text import event_parsed, told_by_event
 from crashpath.ingest.model import Parsed, Thrown
 from crashpath.ingest.parse_dotnet import parse_dotnet
 from crashpath.ingest.parse_exit import ENDS, parse_exit
@@ -89,7 +91,19 @@ _ECHO_LENGTH = 12  # shorter messages are contained in others by chance
 
 
 def parse(text: str) -> Parsed:
-    """Read a record's text, which has no prefixes any more. What no parser knows is ``plain`` with an empty chain."""
+    """Read a record's text, which has no prefixes any more. What no parser knows is ``plain`` with an empty chain.
+
+    An event of the runtime that names its class is read as what it is, whatever its message looks like.
+    """
+    event = told_by_event(text)
+    if event is None:
+        return _parse(text)
+    if event.failure_class is None:
+        return replace(_parse(text), format=Format.EVENT, unit=event.unit, outcome=event.outcome)
+    return event_parsed(event)
+
+
+def _parse(text: str) -> Parsed:
     pieces: list[Piece] = []
     for parser in _CUES.find(text):
         pieces.extend(parser.read(text))

@@ -25,6 +25,7 @@ class Format(StrEnum):
     ORT = "ort"
     NATIVE = "native"
     KERNEL_OOM = "kernel_oom"
+    EVENT = "runtime_event"
     PLAIN = "plain"
 
 

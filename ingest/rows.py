@@ -10,7 +10,7 @@ from datetime import UTC, datetime
 
 import zstandard
 
-from crashpath.ingest.model import Analysis, Part, Phase, Role, Variant
+from crashpath.ingest.model import Analysis, Part, Phase, Record, Role, Variant
 from crashpath.ingest.schema import UNKNOWN, Json
 
 #: One letter a line.
@@ -93,8 +93,10 @@ def crash_row(analysis: Analysis, mtime: datetime, clean: Callable[[str], str], 
         "model": fact(facts.model, clean),
         "path": fact(facts.path, clean),
         "phase": facts.phase or root.phase or Phase.UNKNOWN.value,
-        "attempt_id": clean(facts.attempt_id) if facts.attempt_id else None,
-        "outcome": None,
+        "attempt_id": _attempt(facts.attempt_id, clean, host_key) if facts.attempt_id else None,
+        "process_key": host_key(f"process:{writer}") if (writer := _writer(record, root.line)) else None,
+        "unit": parsed.unit,
+        "outcome": parsed.outcome,
         "format": parsed.format,
         "signal": parsed.signal,
         "exit_code": parsed.exit_code,
@@ -103,6 +105,17 @@ def crash_row(analysis: Analysis, mtime: datetime, clean: Callable[[str], str], 
         "truncated": record.truncated,
         "redactions": analysis.redactions,
     }
+
+
+def _attempt(attempt_id: str, clean: Callable[[str], str], keyed: Callable[[str], str]) -> str:
+    """Return an attempt's id, hashed where redaction would change it: two ids must never become one."""
+    return attempt_id if clean(attempt_id) == attempt_id else f"id-{keyed(f'attempt:{attempt_id}')}"
+
+
+def _writer(record: Record, line: int) -> str | None:
+    """Return who wrote the root line, else the first who is known."""
+    own = record.marks[line].writer if line < len(record.marks) else None
+    return own or next((mark.writer for mark in record.marks if mark.writer), None)
 
 
 def variant_row(key: str, analysis: Analysis) -> Json:

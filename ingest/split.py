@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 from datetime import datetime
 from typing import TYPE_CHECKING
 
 from crashpath.ingest.assemble import Kept, make_record
+from crashpath.ingest.checkpoint import Checkpoint
 from crashpath.ingest.clock import parse_stamp
 from crashpath.ingest.fate import Fate
 from crashpath.ingest.gather import Gathering
@@ -36,13 +36,6 @@ HARD_BYTES = 4 * 1024 * 1024
 """Bytes after which whatever is open is closed, so that a checkpoint is never far."""
 
 _MOST_WRITERS = 256
-
-
-@dataclass(frozen=True, slots=True)
-class Checkpoint:
-    """A splitter started afresh at this offset goes on exactly as this one."""
-
-    offset: int
 
 
 Item = Record | Checkpoint | Undecodable
@@ -84,6 +77,14 @@ class Splitter:
         if self._bad is None and since < SOFT_BYTES:
             return self._take(raw, text)
         return (*self._flush_bad(), *self._make_room(raw.offset, since, text), *self._take(raw, text))
+
+    def skip(self, raw: RawLine) -> Sequence[Item]:
+        """Pass over a line that is no log line, with a checkpoint before it where nothing was fed since the last."""
+        self.lines += 1
+        self._end = raw.end
+        since = raw.offset - self._since if self._count else SOFT_BYTES
+        self._plain = self._plain if self._count else None
+        return (*self._flush_bad(), *self._make_room(raw.offset, since, ""))
 
     def close(self) -> Sequence[Item]:
         """Return the records that are still open, and the last checkpoint."""

@@ -186,7 +186,11 @@ class Variant(Base):
 
 
 class Crash(Base):
-    """One failure that a source told of. ``night_id`` stored it first, ``touched_id`` wrote it last."""
+    """One failure that a source told of. ``night_id`` stored it first, ``touched_id`` wrote it last.
+
+    ``process_key`` is the keyed hash of who wrote it (process, pod), where its lines say so. ``unit`` (what was tried)
+    and ``outcome`` (``contained``, ``unanswered``) are told by the runtime's events alone.
+    """
 
     __tablename__ = "crash"
     __table_args__ = (
@@ -212,6 +216,8 @@ class Crash(Base):
     path: Mapped[str]
     phase: Mapped[str]
     attempt_id: Mapped[str | None]
+    process_key: Mapped[str | None]
+    unit: Mapped[str | None]
     outcome: Mapped[str | None]
     format: Mapped[str]
     signal: Mapped[str | None]

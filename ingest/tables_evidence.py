@@ -15,13 +15,18 @@ SCHEMA = Base.metadata
 
 
 class Attempts(Base):
-    """How often something was tried: the denominator of a rate. What a correction replaced is kept in ``history``."""
+    """How often something was tried: the denominator of a rate.
+
+    Rows ``via`` a ``file`` are replaced by later files, and what was replaced is kept in ``history``. Rows ``via``
+    ``events`` are sums of the runtime's events; ``attempt_counts`` says how the two go together.
+    """
 
     __tablename__ = "attempts"
     __table_args__ = (
-        UniqueConstraint("unit", "day", "release", "platform", "model", "path", name="uq_attempts_cohort"),
+        UniqueConstraint("via", "unit", "day", "release", "platform", "model", "path", name="uq_attempts_cohort"),
         CheckConstraint("unit in ('deployment', 'load', 'request')", name="unit"),
         CheckConstraint("attempts >= 0", name="attempts"),
+        CheckConstraint("via in ('file', 'events')", name="via"),
         Index(None, "release", "unit", "day"),
     )
 
@@ -36,9 +41,22 @@ class Attempts(Base):
     failures: Mapped[int | None] = mapped_column(BigId)
     unanswered: Mapped[int | None] = mapped_column(BigId)
     users: Mapped[int | None] = mapped_column(BigId)
+    via: Mapped[str]
     origin: Mapped[str]
     recorded_at: Mapped[datetime] = mapped_column(UtcTime)
     history: Mapped[list[Json]] = mapped_column(JSON)
+
+
+class EventBatch(Base):
+    """One ``attempts`` event that is in the sums; its id (hashed) keeps a copy of its line from counting again."""
+
+    __tablename__ = "event_batch"
+
+    batch_hash: Mapped[str] = mapped_column(primary_key=True)
+    night_id: Mapped[int] = mapped_column(ForeignKey("night.id"))
+    unit: Mapped[str]
+    day: Mapped[date] = mapped_column(Date)
+    attempts: Mapped[int] = mapped_column(BigId)
 
 
 class Review(Base):

@@ -1,4 +1,4 @@
-"""Write one batch: crashes, what was made of them, quarantine, and how far the source was read, in one transaction.
+"""Write one batch: crashes, attempts, quarantine, and how far the source was read, in one transaction.
 
 Killed before the commit, nothing of a batch is there and the next night reads it again from the old checkpoint;
 killed after it, all of it is. What lies behind the last checkpoint is written too (a record that was open at the end
@@ -17,9 +17,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.batch import Batch, BatchCounts
+from crashpath.ingest.event_attempts import add_attempts
 from crashpath.ingest.ledger import SourceState
 from crashpath.ingest.model import Analysis
 from crashpath.ingest.rows import storable
+from crashpath.ingest.runtime_events import AttemptsEvent
 from crashpath.ingest.schema import Json
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables import Crash, Quarantine, Source
@@ -68,6 +70,7 @@ class Writer:
         source: SourceState,
         analyses: Sequence[Analysis],
         quarantined: Sequence[Quarantined] = (),
+        attempts: Sequence[AttemptsEvent] = (),
         *,
         checkpoint: int,
         seen: int,
@@ -101,6 +104,7 @@ class Writer:
             counts = batch.write(session, old, checkpoint, at_end is not None)
             again_to = checkpoint if at_end is None else math.inf
             held = _hold(session, self.night_id, source.id, quarantined, now, old, again_to)
+            tried = add_attempts(session, attempts, night_id=self.night_id, redact=self.redact, now=now)
             row.offset = max(old, checkpoint)
             row.seen = max(row.seen, seen, checkpoint)
             row.last_night_id = self.night_id
@@ -109,7 +113,7 @@ class Writer:
             if at_end is not None:
                 row.size, row.mtime, row.problem = at_end.size, at_end.mtime, None
         time.sleep(_GAP)
-        return counts + BatchCounts(quarantined=held)
+        return counts + BatchCounts(quarantined=held, attempts=tried)
 
 
 def _hold(

@@ -1,0 +1,155 @@
+"""Attempts that the runtime's events tell of: counts that add up, each batch once.
+
+A batch is known by its id, wherever its line stands: a file that was copied, rotated or read again after a kill adds
+nothing. What is added and which batches it was stand in the transaction that moves the source's checkpoint.
+
+**Two origins of one cohort's day.** Rows ``via = 'events'`` are sums, rows ``via = 'file'`` (``--attempts``) are
+totals that a person or another system stands for, and both keep their own row. They count the same attempts, so they
+are never added: ``attempt_counts`` takes the file's row and leaves out every row of events that it may include, which
+is one of the same unit and day whose release, platform, model and path are the same or not told on one side. A
+denominator can come out too small by this (a rate too high, a verdict too careful), never too large.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+from typing import Any
+
+from sqlalchemy import insert, select
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.rows import fact, storable
+from crashpath.ingest.runtime_events import AttemptsEvent
+from crashpath.ingest.schema import UNKNOWN, Json
+from crashpath.ingest.tables_evidence import Attempts, EventBatch
+
+FILE, EVENTS = "file", "events"
+_COHORT = ("release", "platform", "model", "path")
+_KEY = ("via", "unit", "day", *_COHORT)
+_CHUNK = 1000
+
+
+@dataclass(frozen=True, slots=True)
+class AttemptCount:
+    """How often ``unit`` was tried on a UTC day in a cohort, and how many of them failed or were not answered.
+
+    ``failures`` (of the main path) and ``unanswered`` are ``None`` where a file does not say; ``via`` is the origin.
+    """
+
+    unit: str
+    day: date
+    release: str
+    platform: str
+    model: str
+    path: str
+    attempts: int
+    failures: int | None
+    unanswered: int | None
+    users: int | None
+    via: str
+
+
+def add_attempts(
+    session: Session,
+    batches: Sequence[AttemptsEvent],
+    *,
+    night_id: int,
+    redact: Callable[[str], str],
+    now: datetime,
+) -> int:
+    """Add the batches that are not in the sums yet; return how many attempts that were."""
+    found = {batch_hash(one.batch_id): one for one in batches}
+    known: set[str] = set()
+    for chunk in _chunks(sorted(found)):
+        known.update(session.scalars(select(EventBatch.batch_hash).where(EventBatch.batch_hash.in_(chunk))))
+    new = {key: one for key, one in found.items() if key not in known}
+    if not new:
+        return 0
+    rows = [
+        {"batch_hash": key, "night_id": night_id, "unit": one.unit, "day": one.day, "attempts": one.attempts}
+        for key, one in new.items()
+    ]
+    session.execute(insert(EventBatch), rows)
+    _add(session, _sums(new.values(), lambda text: storable(redact(text)), now))
+    return sum(one.attempts for one in new.values())
+
+
+def batch_hash(batch_id: str) -> str:
+    """Hash the id of a batch: it may be long, and hold a host's name."""
+    return hashlib.blake2b(batch_id.encode("utf-8", "surrogatepass"), digest_size=16).hexdigest()
+
+
+def attempt_counts(
+    session: Session, *, release: str | None = None, unit: str | None = None
+) -> tuple[AttemptCount, ...]:
+    """Return the attempts to be counted, in order, both origins put together as this module says."""
+    query = select(Attempts)
+    if release is not None:
+        query = query.where(Attempts.release.in_((release, UNKNOWN)))
+    if unit is not None:
+        query = query.where(Attempts.unit == unit)
+    rows = [_count(row) for row in session.scalars(query)]
+    told: dict[tuple[str, date], list[AttemptCount]] = {}
+    for row in rows:
+        if row.via == FILE:
+            told.setdefault((row.unit, row.day), []).append(row)
+    kept = [
+        row
+        for row in rows
+        if row.via == FILE or not any(_may_include(one, row) for one in told.get((row.unit, row.day), ()))
+    ]
+    return tuple(
+        sorted(
+            (row for row in kept if release is None or row.release == release),
+            key=lambda row: (row.unit, row.day, row.release, row.platform, row.model, row.path),
+        )
+    )
+
+
+def _may_include(total: AttemptCount, row: AttemptCount) -> bool:
+    pairs = ((getattr(total, name), getattr(row, name)) for name in _COHORT)
+    return all(a == b or UNKNOWN in (a, b) for a, b in pairs)
+
+
+def _count(row: Attempts) -> AttemptCount:
+    return AttemptCount(
+        row.unit, row.day, row.release, row.platform, row.model, row.path, row.attempts, row.failures, row.unanswered,
+        row.users, row.via,
+    )  # fmt: skip
+
+
+def _sums(batches: Iterable[AttemptsEvent], clean: Callable[[str], str], now: datetime) -> list[Json]:
+    """Sum batches by cohort: one row each, as a statement that meets a row twice cannot say which."""
+    sums: dict[tuple[object, ...], Json] = {}
+    for one in batches:
+        cohort = {name: fact(getattr(one.facts, name), clean) for name in _COHORT}
+        row: Json = {"via": EVENTS, "unit": one.unit, "day": one.day, **cohort}
+        total = sums.setdefault(
+            tuple(row[name] for name in _KEY),
+            row | {"attempts": 0, "failures": 0, "unanswered": 0, "origin": EVENTS, "recorded_at": now, "history": []},
+        )
+        total["attempts"] += one.attempts
+        total["failures"] += one.failures
+        total["unanswered"] += one.unanswered
+    return list(sums.values())
+
+
+def _add(session: Session, rows: list[Json]) -> None:
+    dialect = postgresql if session.connection().dialect.name == "postgresql" else sqlite
+    statement: Any = dialect.insert(Attempts.__table__)
+    new = statement.excluded
+    added = {
+        "attempts": Attempts.attempts + new.attempts,
+        "failures": Attempts.failures + new.failures,
+        "unanswered": Attempts.unanswered + new.unanswered,
+        "recorded_at": new.recorded_at,
+    }
+    session.connection().execute(statement.on_conflict_do_update(index_elements=[*_KEY], set_=added), rows)
+
+
+def _chunks(values: list[str]) -> Iterable[list[str]]:
+    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))
