@@ -4,6 +4,7 @@ Error tree::
 
     ServingError                 root of everything that this part raises
     ├── ModelFolderError         a model folder cannot be served as it is: found at construction
+    ├── ExportError              a model cannot be written as a model folder
     ├── InputError               the caller's feed is wrong: no fallback, the breaker does not move
     ├── DeadlineExceeded         nobody answered within the request's deadline
     ├── Saturated                the fallback is at its concurrency limit
@@ -41,6 +42,10 @@ class ServingError(Exception):
 
 class ModelFolderError(ServingError):
     """A model folder cannot be served as it is; the message is one sentence with advice."""
+
+
+class ExportError(ServingError):
+    """A model cannot be written as a model folder; the message is one sentence with advice."""
 
 
 class InputError(ServingError):

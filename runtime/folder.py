@@ -24,10 +24,12 @@
     threads = 1                      # intra-op threads of a path
     [tokenizer]                      # optional
     file = "tokenizer.json"
-    fallback = "vocab.txt"           # what the prepare step falls back to
+    fallback = "vocab.txt"           # what the prepare step falls back to: a BERT word-piece vocabulary
     max_tokens = 256
+    lowercase = true                 # what the fallback cannot read from its vocabulary
     [files]                          # sha256 of every artefact
     "model.onnx" = "…"
+    [provenance]                     # optional, for people: versions that wrote it, opset, where the weights are from
 
 ``golden.npz`` holds a feed (``in.NAME``) and the answer to it (``out.NAME``).
 """
@@ -90,6 +92,7 @@ class TokenizerSpec:
     file: str
     fallback: str | None
     max_tokens: int
+    lowercase: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,4 +193,5 @@ def _tokenizer(raw: Mapping[str, Any] | None) -> TokenizerSpec | None:
     if raw is None:
         return None
     fallback = raw.get("fallback")
-    return TokenizerSpec(str(raw["file"]), None if fallback is None else str(fallback), int(raw["max_tokens"]))
+    second = None if fallback is None else str(fallback)
+    return TokenizerSpec(str(raw["file"]), second, int(raw["max_tokens"]), bool(raw.get("lowercase", True)))
