@@ -19,6 +19,7 @@ from pathlib import Path
 
 from crashpath.coverage.app import Code, preload, run_app, run_app_fresh, write_app
 from crashpath.coverage.breakage import drop_privileges, limit_memory
+from crashpath.coverage.drillplan import DrillPlan
 from crashpath.coverage.variation import Variation
 
 
@@ -66,7 +67,8 @@ class Fault:
 
     ``needs`` names what must be there: ``linux``, ``root``, ``python-headers``, ``module:gunicorn``, else a program
     on the path (``g++``). ``undo`` says what must be undone after it, beyond removing the scratch folder and ending
-    the process group, which `faultrun.run_fault` always does.
+    the process group, which `faultrun.run_fault` always does. ``drill`` says how the same fault is raised inside the
+    runtime, where it can be.
     """
 
     id: str
@@ -78,6 +80,7 @@ class Fault:
     needs: tuple[str, ...] = ()
     timeout_s: float = 120.0
     undo: str = "nothing: the scratch folder and the process are all it touches"
+    drill: DrillPlan | None = None
 
 
 def missing(fault: Fault) -> str | None:

@@ -8,6 +8,10 @@ from crashpath.coverage import (
     faults_hub,
     faults_jvm,
     faults_limits,
+    faults_model_files,
+    faults_model_host,
+    faults_model_process,
+    faults_model_waiting,
     faults_native,
     faults_network,
     faults_node,
@@ -51,6 +55,10 @@ FAULTS: tuple[Fault, ...] = (
     *faults_jvm.FAULTS,
     *faults_node.FAULTS,
     *faults_limits.FAULTS,
+    *faults_model_process.FAULTS,
+    *faults_model_waiting.FAULTS,
+    *faults_model_files.FAULTS,
+    *faults_model_host.FAULTS,
 )
 
 

@@ -6,9 +6,11 @@ import os
 import subprocess
 import sys
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 from crashpath.coverage.app import Code
+from crashpath.coverage.drillplan import ENDS_SERVICE, DrillPlan
 from crashpath.coverage.fault import Arena, Fault
 from crashpath.coverage.native import become, write_script
 
@@ -153,15 +155,25 @@ def _fault(
 DISK = "permission_disk"
 ROOT = ("linux", "root")
 FAULTS: tuple[Fault, ...] = (
-    _fault(
-        "cgroup-killed",
-        "oom_host",
-        "load",
-        "bash",
-        "the kernel kills a loader, bash tells",
-        _killed_in_cgroup(True),
-        *ROOT,
-        "bash",
+    replace(
+        _fault(
+            "cgroup-killed",
+            "oom_host",
+            "load",
+            "bash",
+            "the kernel kills a loader, bash tells",
+            _killed_in_cgroup(True),
+            *ROOT,
+            "bash",
+        ),
+        drill=DrillPlan(
+            ("load", "warmup", "infer"),
+            "oom_kill [1-9]",
+            "process.outgrow_group",
+            "{memory-group}",
+            process_only=ENDS_SERVICE,
+            needs=("memory-group",),
+        ),
     ),
     _fault(
         "cgroup-killed-kernel",
