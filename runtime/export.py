@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from crashpath.runtime.errors import ExportError
 from crashpath.runtime.export_check import Answers, Axes, arrays_of, check, tensors_of
-from crashpath.runtime.export_graph import tidy
+from crashpath.runtime.export_graph import tidy, tidy_script
 from crashpath.runtime.folder import (
     FALLBACK_FILE,
     GOLDEN_FILE,
@@ -161,7 +161,9 @@ def _write_fallback(net: nn.Module, feed: Arrays, path: Path, *, script: bool) -
             f"forward() takes {', '.join(names)} where the example has {', '.join(feed)}; "
             "name the inputs as the arguments, in their order"
         )
-    torch.jit.save(made, str(path))
+    with _quiet():
+        torch.jit.save(made, str(path))
+    tidy_script(path)
     return made
 
 

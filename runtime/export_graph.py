@@ -1,8 +1,13 @@
-"""Make an exported ONNX graph fit to be served and observed: every node has a name of its own, no path of this machine
-is in it, and its weights lie where they were asked to."""
+"""Make exported artefacts fit to be served, observed and compared.
+
+Every ONNX node has a name of its own, the weights lie where they were asked to, and neither artefact holds a path of
+this machine: the same model exported with the same versions is the same bytes, so evidence for its hash holds.
+"""
 
 from __future__ import annotations
 
+import os
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -36,6 +41,16 @@ def tidy(source: Path, target: Path, *, external_data: bool) -> int:
     else:
         onnx.save_model(model, str(target))
     return next(int(one.version) for one in model.opset_import if one.domain in ("", "ai.onnx"))
+
+
+def tidy_script(path: Path) -> None:
+    """Take the source lines and their files out of a saved TorchScript archive; its code and tensors stay."""
+    part = path.with_name(f"{path.name}.part")
+    with zipfile.ZipFile(path) as old, zipfile.ZipFile(part, "w", zipfile.ZIP_STORED) as new:
+        for record in old.infolist():
+            if not record.filename.endswith((".debug_pkl", "/.data/serialization_id")):
+                new.writestr(zipfile.ZipInfo(record.filename), old.read(record))
+    os.replace(part, path)
 
 
 def _name(graph: Any) -> None:
