@@ -17,8 +17,14 @@ class Backend(Protocol):
     def run(self, feed: Arrays) -> Arrays:
         """Answer a feed that was checked before; outputs by name."""
 
-    def cancel(self) -> None:
-        """Ask a run that is going on in another thread to stop, where the library can; a no-op elsewhere."""
+    def cancel(self, thread: int | None = None) -> None:
+        """Ask the run that is going on in ``thread`` (an ident; ``None``: in any) to stop, where the library can."""
+
+    def signature(self) -> LaneSignature:
+        """Return what the artefact takes and gives."""
+
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """Return names and versions of what runs it."""
 
     def close(self) -> None:
         """Let go of the model."""
