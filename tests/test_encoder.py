@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -15,6 +17,7 @@ from crashpath.clustering.encoder import (
     WeightsChangedError,
     WeightsMissingError,
     minilm,
+    open_encoder,
 )
 from crashpath.clustering.vectors import MemoryCache, embed
 
@@ -69,6 +72,48 @@ def test_missing_weights_are_named(tmp_path: Path) -> None:
     """A folder without weights is named in one sentence."""
     with pytest.raises(WeightsMissingError, match=r"model\.safetensors is missing"):
         SentenceEncoder(tmp_path, id="x", dim=384, sha256="0" * 64).encode(["text"])
+
+
+def test_another_model_is_named_by_all_its_weights(tmp_path: Path) -> None:
+    """The id changes with every weight file of whatever kind, also one of a module's folder, and with nothing else."""
+    folder = tmp_path / "bert"
+    (folder / "2_Dense").mkdir(parents=True)
+    (folder / "pytorch_model.bin").write_bytes(b"one")
+    ids = [open_encoder(str(folder)).id]
+    (folder / "README.md").write_text("no weights")
+    assert open_encoder(str(folder)).id == ids[0]
+    for name in ("2_Dense/model.safetensors", "2_Dense/pytorch_model.bin", "pytorch_model.bin"):
+        (folder / name).write_bytes(b"more")
+        ids.append(open_encoder(str(folder)).id)
+    assert len(set(ids)) == 4
+    assert all(one.startswith("bert-") for one in ids)
+
+
+def test_a_model_without_weights_is_refused(tmp_path: Path) -> None:
+    """A folder without weights, and a name that is neither a folder nor in the cache, are one sentence with advice."""
+    (tmp_path / "config.json").write_text("{}")
+    for name in (str(tmp_path), "no-such/model", "no such model"):
+        with pytest.raises(WeightsMissingError, match=r"give .*the folder of a sentence-transformers model"):
+            open_encoder(name)
+
+
+def test_a_cached_model_is_found_by_name(tmp_path: Path) -> None:
+    """A model that the hub's client has fetched before is found by its name, and has the id of its weights."""
+    home = tmp_path / "hub" / "models--sentence-transformers--small"
+    (home / "snapshots" / "abc").mkdir(parents=True)
+    (home / "refs").mkdir()
+    (home / "refs" / "main").write_text("abc")
+    (home / "snapshots" / "abc" / "model.safetensors").write_bytes(b"weights")
+    code = "from crashpath.clustering.encoder import open_encoder; print(open_encoder('small').id)"
+    env = os.environ | {"HF_HOME": str(tmp_path), "HF_HUB_CACHE": str(tmp_path / "hub")}
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False, env=env, cwd="/")
+    assert done.stdout.strip() == f"small-{hashlib.sha256(b'weights').hexdigest()[:8]}", done.stderr
+
+
+def test_dimension_is_asked_of_the_model() -> None:
+    """Where the length of a vector is not given, the model says it."""
+    folder = Path(str(minilm()._model))
+    assert open_encoder(str(folder)).dim == 384
 
 
 def test_a_text_is_encoded_once() -> None:
