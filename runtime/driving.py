@@ -9,7 +9,6 @@ from crashpath.runtime import routes
 from crashpath.runtime.decide import Do, Ending, Step, after_fallback, after_main, ending_of, first_step
 from crashpath.runtime.errors import (
     DeadlineExceeded,
-    DeviceFault,
     Failure,
     Hang,
     InputError,
@@ -111,8 +110,6 @@ class Driver:
         if isinstance(error, Failure):
             self._standing.failed(error)
             self._poke()
-            if isinstance(error, DeviceFault):
-                self._main.kill()  # its context is poisoned: every later run on it would fail, too
         if step.do is Do.RAISE_SAME:
             raise self._end(request, step.route, error)
         cause = _as_failure(error)

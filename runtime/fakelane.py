@@ -37,6 +37,7 @@ class FakeLane:
         self.armed: list[Strike | None] = []
         self.calls = 0
         self.load_calls = 0
+        self.failed_loads = 0
         self.killed = 0
         self.state = LaneState.LOADING
         self.restarts = 0
@@ -55,6 +56,7 @@ class FakeLane:
         error = self.loads.popleft() if self.loads else None
         if error is not None:
             self.state = LaneState.DOWN
+            self.failed_loads += 1
             if isinstance(error, Failure):
                 error.phase = "load"
                 self._failure = error
@@ -97,7 +99,8 @@ class FakeLane:
 
     def facts(self) -> LaneFacts:
         """State and figures."""
-        return LaneFacts(self.state, None, 0, self.restarts, self.abandoned, (), failure=self._failure)
+        counts = (self.load_calls, self.failed_loads)
+        return LaneFacts(self.state, None, 0, self.restarts, self.abandoned, (), *counts, self._failure)
 
     def kill(self) -> None:
         """Be down."""

@@ -37,7 +37,7 @@ class SessionCollector(Collector):
                 family = CounterMetricFamily(f"crashpath_{unit}_{name}", _HELP[name], labels=["model"])
                 family.add_metric([self._model], getattr(count, name))
                 yield family
-        routes = CounterMetricFamily("crashpath_routes", "How often each declared route was taken", ["model", "route"])
+        routes = CounterMetricFamily("crashpath_routes", "Times a declared route was taken", labels=["model", "route"])
         for route, times in figures.routes:
             routes.add_metric([self._model, route], times)
         yield routes

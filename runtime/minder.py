@@ -9,9 +9,10 @@ import threading
 from collections.abc import Callable, Iterable
 
 from crashpath.runtime import routes
-from crashpath.runtime.errors import Failure
+from crashpath.runtime.errors import DeviceFault, Failure, Hang
 from crashpath.runtime.lane import Lane, LaneFacts, LaneState
 from crashpath.runtime.ledger import Ledger
+from crashpath.runtime.values import Phase
 
 _ANXIOUS, _CALM = 0.05, 1.0
 """Seconds between two looks: while a lane is not ready, and otherwise."""
@@ -20,7 +21,7 @@ _FIRST_DELAY, _LAST_DELAY = 0.1, 5.0
 _WAIT_AT_CLOSE = 1.0
 
 Check = Callable[[Lane], Failure | None]
-"""Whether a lane that was loaded again still gives the answers it should."""
+"""Called when a lane is ready again: whether it still gives the answers it should."""
 
 
 class Watch:
@@ -40,20 +41,20 @@ class Watch:
         self._delay = _FIRST_DELAY
         self._due: float | None = None
         self._thread: threading.Thread | None = None
+        self._raised: Exception | None = None
 
     def look(self) -> None:
         """Compare with the last look; tell what changed, and start a load where one is due."""
         facts = self.lane.facts()
-        if self._thread is not None and not self._thread.is_alive():
-            self._thread = None
-        if self._thread is None:
-            self._count_own_loads(facts)
+        if facts.state is LaneState.CLOSED:
+            return
+        self._count_loads(facts)
         ready = facts.state is LaneState.READY
         if ready != self.ready or facts.restarts != self._restarts:
             self._changed(ready, facts)
         if facts.state is not LaneState.DOWN:
             self._due = None
-        elif self._thread is None:
+        elif (self._thread is None or not self._thread.is_alive()) and not _beyond_loading(facts):
             self._load_when_due()
 
     def join(self, timeout: float) -> None:
@@ -66,18 +67,24 @@ class Watch:
             self._ledger.lane(self.lane.path, "down", routes.DOWN, facts)
         if ready:
             self._delay = _FIRST_DELAY
-            self._ledger.lane(self.lane.path, "restored", routes.RESTORED, facts)
+            wrong = self._check(self.lane)
+            if wrong is None:
+                self._ledger.lane(self.lane.path, "restored", routes.RESTORED, facts)
+            else:
+                self._ledger.load(self.lane.path, routes.LOAD_FAILED, wrong, 0.0, served=True)
         self.ready, self._restarts = ready, facts.restarts
 
-    def _count_own_loads(self, facts: LaneFacts) -> None:
-        """Count loads that the lane made by itself."""
+    def _count_loads(self, facts: LaneFacts) -> None:
+        """Count loads that ended since the last look, those that the lane made by itself included."""
         failed = facts.failed_loads - self._failed_loads
-        loaded = facts.loads - self._loads - failed
-        self._loads, self._failed_loads = facts.loads, facts.failed_loads
-        for _ in range(max(failed, 0)):
-            failure = facts.failure or Failure("a load failed", "counted by the lane")
-            self._ledger.load(self.lane.path, routes.LOAD_FAILED, failure, 0.0, served=True)
-        for _ in range(max(loaded, 0)):
+        ended = facts.loads - (facts.state is LaneState.LOADING and facts.loads > self._loads)
+        loaded = max(ended - self._loads - failed, 0)
+        self._loads += loaded + failed
+        self._failed_loads = facts.failed_loads
+        error = facts.failure or self._raised or Failure("a load failed", "counted by the lane")
+        for _ in range(failed):
+            self._ledger.load(self.lane.path, routes.LOAD_FAILED, error, 0.0, served=True)
+        for _ in range(loaded):
             self._ledger.load(self.lane.path, routes.LOADED, None, 0.0, served=True)
 
     def _load_when_due(self) -> None:
@@ -92,20 +99,17 @@ class Watch:
         self._thread.start()
 
     def _load(self) -> None:
-        began = self._clock()
         try:
             self.lane.load(self._load_s)
-            failure: Exception | None = self._check(self.lane)
-            if failure is not None:
-                self.lane.kill()
-        except Exception as error:  # noqa: BLE001  # no caller waits: told, and tried again later
-            failure = error
-        if self.lane.facts().state is LaneState.CLOSED:
-            return
-        route = routes.LOADED if failure is None else routes.LOAD_FAILED
-        self._ledger.load(self.lane.path, route, failure, self._clock() - began, served=True)
-        facts = self.lane.facts()
-        self._loads, self._failed_loads = facts.loads, facts.failed_loads
+            self._raised = None
+        except Exception as error:  # noqa: BLE001  # no caller waits: the next look counts and tells it
+            self._raised = error
+
+
+def _beyond_loading(facts: LaneFacts) -> bool:
+    """Whether another load would help nothing: runs that never came back, a device context that is poisoned."""
+    failure = facts.failure
+    return isinstance(failure, (Hang, DeviceFault)) and failure.phase == Phase.INFER
 
 
 class Minder:

@@ -164,11 +164,13 @@ class FallbackSession:
         """Say whether requests are answered now, as the backends are now."""
         if self._driver.closed:
             return Readiness(False, True, "the session is closed")
-        main = self._main.facts().state is LaneState.READY
+        main = self._main.facts().state is LaneState.READY and self._standing.barred is None
         fallback = self._standing.policy.falls_back and self._fallback.facts().state is LaneState.READY
         troubles = []
         if not main:
-            troubles.append(f"the main path is {self._main.facts().state}")
+            barred = self._standing.barred
+            why = "" if barred is None else f" ({barred.name})"
+            troubles.append(f"the main path is {self._main.facts().state}{why}")
         if self._standing.state is not BreakerState.CLOSED:
             troubles.append(f"the breaker is {self._standing.state}")
         if self._standing.flagged:
@@ -233,7 +235,10 @@ class FallbackSession:
         return self._driver.serve(arrays, request)
 
     def _still_right(self, lane: Lane) -> Failure | None:
-        return still_right(lane, self._expected)
+        wrong = still_right(lane, self._expected)
+        if lane is self._main:
+            self._standing.bar(wrong)
+        return wrong
 
     def _start(self, load_s: float, falls_back: bool) -> None:
         lanes = (self._main, self._fallback) if falls_back else (self._main,)
@@ -252,5 +257,5 @@ class FallbackSession:
                 check_alike(self._main, self._fallback, self._expected)
         else:
             main.error.phase = main.error.phase or Phase.LOAD
-            self._standing.remember(main.error)
+            self._standing.bar(main.error)  # until it was loaded and checked
             self._ledger.lane(Path.MAIN, "degraded", routes.START_DEGRADED, self._main.facts())

@@ -36,6 +36,7 @@ class Standing:
         self.policy = policy
         self.breaker = None if policy.breaker is None else Breaker(policy.breaker, clock)
         self.cause: Failure | None = None
+        self.barred: Failure | None = None
         self._last: Failure | None = None
 
     @property
@@ -53,7 +54,7 @@ class Standing:
         if self.breaker is not None:
             self._moved(self.breaker.admit())
         facts = self._main.facts()
-        if facts.state is LaneState.READY:
+        if facts.state is LaneState.READY and self.barred is None:
             return Seen(self.state, self._flagged)
         return Seen(self.state, self._flagged, self._why_down(facts))
 
@@ -80,6 +81,12 @@ class Standing:
         if facts.abandoned and facts.state is LaneState.DOWN:
             self._moved(self.breaker.trip("abandoned"))
 
+    def bar(self, failure: Failure | None) -> None:
+        """Keep the main path from serving although its lane is ready, for this reason; ``None`` lets it serve again."""
+        self.barred = failure
+        if failure is not None:
+            self.remember(failure)
+
     def remember(self, failure: Failure) -> None:
         """Keep a failure as the reason for later requests, without the frames (and feeds) that it holds on to."""
         self.cause = bare(failure)
@@ -94,7 +101,8 @@ class Standing:
             self._last = facts.failure
             self.remember(facts.failure)
         cause = self.cause
-        if facts.state is LaneState.DOWN and cause is not None and cause.phase in (Phase.LOAD, Phase.WARMUP):
+        away = facts.state is LaneState.DOWN or self.barred is not None
+        if away and cause is not None and cause.phase in (Phase.LOAD, Phase.WARMUP):
             return stem_of(cause)
         return routes.RESTARTING
 
