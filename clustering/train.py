@@ -51,8 +51,8 @@ def samples_of(logs: Sequence[Labelled], rules: Rules) -> list[Sample]:
 def held_cues(logs: Sequence[Labelled], analyses: Sequence[Analysis], rules: Rules) -> list[str | None]:
     """Return each log's cue with the rules of its own fault off: another one only where such a rule chose the root."""
     cues = [analysis.root.failure_class for analysis in analyses]
-    written_from = {rule.id: set(rule.faults) for rule in rules}
-    touched = [i for i, a in enumerate(analyses) if logs[i].fault in written_from.get(a.root.rule, ())]
+    only_of = {rule.id: set(rule.faults) for rule in rules}
+    touched = [i for i, a in enumerate(analyses) if only_of.get(a.root.rule) == {logs[i].fault}]
     for fault in sorted({logs[i].fault for i in touched}):
         fewer = rules.without_faults({fault})
         analyser = Analyser(fewer, redacting=False)

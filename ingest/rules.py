@@ -39,10 +39,10 @@ class RuleError(ValueError):
 class Rule:
     """One piece of knowledge: lines that match ``pattern`` have this role, and tell this class of failure.
 
-    ``libraries`` says whose words these are, ``faults`` from which entries of the fault catalogue the rule was
-    written; both let an evaluation switch off what it must not know. ``yes`` and ``no`` are lines under test.
-    ``opens`` is whether such a line, by itself, opens a record in a stream; ``needs`` is a pattern that the record must
-    hold anywhere for the rule to speak.
+    ``libraries`` says whose words these are, ``faults`` which entries of the fault catalogue print lines by which the
+    rule decides (or from which it was written); both let an evaluation switch off what it must not know. ``yes`` and
+    ``no`` are lines under test. ``opens`` is whether such a line, by itself, opens a record in a stream; ``needs`` is a
+    pattern that the record must hold anywhere for the rule to speak.
     """
 
     id: str
@@ -99,8 +99,12 @@ class Rules:
         return self._only(lambda rule: not set(rule.libraries) & set(libraries))
 
     def without_faults(self, faults: Collection[str]) -> Rules:
-        """Return the rules that were not written from any of these faults."""
-        return self._only(lambda rule: not set(rule.faults) & set(faults))
+        """Return the rules that would be known without these faults: those that also decide another one, or none.
+
+        To drop each rule that decides a held-out fault would leave, for that fault, only rules that miss it.
+        """
+        unknown = set(faults)
+        return self._only(lambda rule: not rule.faults or not unknown.issuperset(rule.faults))
 
     def _only(self, keep: Callable[[Rule], bool]) -> Rules:
         return Rules(tuple(rule for rule in self.rules if keep(rule)))

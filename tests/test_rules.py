@@ -3,9 +3,13 @@
 import pickle
 import re
 from collections import Counter
+from pathlib import Path
 
 import pytest
 
+from crashpath.clustering.corpus import read_corpus
+from crashpath.clustering.train import analyse_text
+from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.classes import CLASSES
 from crashpath.ingest.model import Role
 from crashpath.ingest.rules import Rule, RuleError, Rules, load_rules
@@ -51,10 +55,28 @@ def test_held_out_library_is_off() -> None:
 
 
 def test_held_out_fault_is_off() -> None:
-    """Rule: a rule that was written from a held-out fault is off, one that was not stays."""
+    """Rule: a rule that only held-out faults speak for is off; one that another fault or none speaks for stays."""
     one = Rule("a", Role.ROOT, 4, "alpha", "hang", None, (), ("f1",), ("alpha",), ("b",))
     two = Rule("b", Role.ROOT, 4, "alpha", "hang", None, (), (), ("alpha",), ("b",))
-    assert [r.id for r in Rules((one, two)).without_faults({"f1"}).match("alpha")] == ["b"]
+    three = Rule("c", Role.ROOT, 4, "alpha", "hang", None, (), ("f1", "f2"), ("alpha",), ("b",))
+    rules = Rules((one, two, three))
+    assert [r.id for r in rules.without_faults({"f1"}).match("alpha")] == ["b", "c"]
+    assert [r.id for r in rules.without_faults({"f1", "f2"}).match("alpha")] == ["b"]
+
+
+def test_rules_name_the_faults_that_they_decide() -> None:
+    """Rule: every log of the corpus whose class a rule decides is of a fault that the rule names, so that holding a
+    fault out also holds out what only it speaks for; no rule names a fault that the corpus does not have."""
+    logs = read_corpus(Path(__file__).parents[1] / "data")
+    known = {rule.id: set(rule.faults) for rule in RULES}
+    assert set().union(*known.values()) <= {log.fault for log in logs}
+    analyser = Analyser(RULES, redacting=False)
+    missing = set()
+    for log in logs:
+        rule = analyse_text(log.text, log.file, analyser, RULES).root.rule
+        if log.fault not in known.get(rule, {log.fault}):
+            missing.add((rule, log.fault))
+    assert missing == set(), "name these faults in these rules"
 
 
 def test_a_failure_is_a_root_or_confirmation_and_no_look_alike() -> None:
