@@ -98,10 +98,15 @@ class SentenceEncoder:
         row = {text: i for i, text in enumerate(distinct)}
         return rounded(np.asarray(raw, dtype=np.float32)[[row[text] for text in texts]])
 
+    def source(self) -> Path:
+        """Return the folder of the model; where its weights are pinned, they are hashed first."""
+        if self._sha256 is not None:
+            _check_weights(Path(self._model), self._sha256)
+        return Path(self._model)
+
     def _load(self) -> SentenceTransformer:
         if self._loaded is None:
-            if self._sha256 is not None:
-                _check_weights(Path(self._model), self._sha256)
+            self.source()
             os.environ.setdefault("HF_HUB_OFFLINE", "1")
             os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
             from sentence_transformers import SentenceTransformer

@@ -86,7 +86,7 @@ def _resized(
     for axis, word in free.items():
         if word in group:  # values are repeated, so that ids and masks stay what they are
             array = np.take(array, np.arange(size(array.shape[axis])) % array.shape[axis], axis=axis)
-    return np.ascontiguousarray(array)
+    return np.array(array, order="C")  # (ascontiguousarray makes a row of a scalar)
 
 
 def _open_main(path: Path) -> Ask:
