@@ -12,14 +12,16 @@ from hashlib import blake2b
 
 from crashpath.ingest.entries import end_messages
 from crashpath.ingest.event_text import event_root
-from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Root, Signature, Variant
+from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Role, Root, Signature, Variant
 from crashpath.ingest.parse import parse
+from crashpath.ingest.piece import Format
 from crashpath.ingest.redact import redact
 from crashpath.ingest.root import find_root
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.signature import make_variant, sign
 
 MEMO_ENTRIES = 8192
+_UNREAD_CHARACTERS = 500
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,7 +50,7 @@ class Analyser:
         key = _digest(record)
         known = self._memo.get(key)
         if known is None:
-            known = self._work_out(record)
+            known = self._known(record)
             self._memo[key] = known
             if len(self._memo) > self._memo_entries:
                 self._memo.popitem(last=False)
@@ -63,6 +65,28 @@ class Analyser:
             signature=known.signature,
             redactions=known.redactions,
         )
+
+    def _known(self, record: Record) -> _Known:
+        """Work a record out; one that a parser or a rule cannot stand is kept as plain text, and says so in its rule.
+
+        A night that died of one record would die of it every night.
+        """
+        try:
+            return self._work_out(record)
+        except Exception as error:  # noqa: BLE001  the one record boundary of ingest: nothing is dropped
+            return self._unread(record, f"defect:{type(error).__name__}")
+
+    def _unread(self, record: Record, rule: str) -> _Known:
+        redacted = redact(record.text)
+        text = redacted.text if self._redacting else record.text
+        parsed = Parsed(Format.PLAIN)
+        lines = text.split("\n")
+        at = next((n for n, line in enumerate(lines) if line.strip()), 0)
+        roles = tuple(Role.ROOT if n == at else Role.CONTEXT for n in range(len(lines)))
+        root = Root("", lines[at].strip()[:_UNREAD_CHARACTERS], at, rule, None, roles)
+        variant = make_variant(parsed, root)
+        redactions = sum(n for _, n in redacted.counts) if self._redacting else 0
+        return _Known(text, redactions, parsed, root, variant, sign(variant))
 
     def _work_out(self, record: Record) -> _Known:
         text, redactions = record.text, 0

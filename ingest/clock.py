@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from datetime import UTC, datetime, timedelta, timezone, tzinfo
+from datetime import MAXYEAR, UTC, datetime, timedelta, timezone, tzinfo
 from functools import lru_cache
 from typing import NamedTuple
 
@@ -58,7 +58,7 @@ def parse_stamp(text: str, *, tz: tzinfo, latest: datetime) -> datetime | None:
         return _parse(text, tz, latest)
     # The fraction goes apart, so that the stamps of a second are worked out once.
     end = point + 1
-    while end < len(text) and text[end].isdigit():
+    while end < len(text) and text[end].isdecimal():
         end += 1
     at = _parse(text[:point] + text[end:], tz, latest)
     if at is None or end == point + 1:
@@ -68,15 +68,18 @@ def parse_stamp(text: str, *, tz: tzinfo, latest: datetime) -> datetime | None:
 
 @lru_cache(maxsize=4096)
 def _parse(text: str, tz: tzinfo, latest: datetime) -> datetime | None:
-    wall = _wall(text.strip())
+    try:
+        wall = _wall(text.strip())
+    except (ValueError, OverflowError):  # a zone of 99 hours, an epoch beyond the calendar
+        return None
     if wall is None or isinstance(wall, datetime):
         return wall
     return _in_year(wall, tz, latest) if wall.year == 0 else _as_utc(wall, wall.year, tz)
 
 
 def _in_year(wall: _Wall, tz: tzinfo, latest: datetime) -> datetime | None:
-    limit = latest + timedelta(days=1)
-    for year in range(limit.astimezone(UTC).year + 1, limit.year - 9, -1):  # 29 February may lie 8 years back
+    limit = latest + timedelta(days=1) if latest.year < MAXYEAR else latest
+    for year in range(limit.year + 1, limit.year - 9, -1):  # 29 February may lie 8 years back
         at = _as_utc(wall, year, tz)
         if at is not None and at <= limit:
             return at

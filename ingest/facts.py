@@ -16,7 +16,9 @@ _PATHS = {"ort": "ort", "onnxruntime": "ort", "torchscript": "torchscript"}
 _PHASES = frozenset({"prepare", "load", "warmup", "infer", "shutdown"})
 _PACKED = (".gz", ".zst", ".xz", ".zip")
 _PLACE = re.compile(r"\{(\w+)\}|(\*\*/?)|(\*)|(\?)")
-_SAID = re.compile(r"(?<![\w.-])(release|platform|attempt_id|phase|model_name)\s?[=:]\s?[\"']?([\w.+-][\w.+/-]{0,99})")
+_SAID = re.compile(
+    r"(?<![\w.-])(release|platform|attempt_id|phase|model_name)[\"']?\s?[=:]\s?[\"'\[(]?([\w.+-][\w.+/-]{0,99})"
+)
 _WORDS = ("release", "platform", "attempt_id", "phase", "model_name")
 _NONE = Facts()
 _KEYS = {"model_name": "model"}
@@ -51,10 +53,12 @@ def from_sidecar(path: str) -> Facts:
     stem, packed = os.path.splitext(path)
     bases = (path, stem, os.path.splitext(stem)[0]) if packed in _PACKED else (path, stem)
     for base in bases:
+        if not os.path.isfile(base + ".meta.json"):
+            continue  # a pipe of that name would be waited for
         try:
-            with open(base + ".meta.json", encoding="utf-8") as file:
+            with open(base + ".meta.json", encoding="utf-8-sig") as file:
                 told = json.load(file)
-        except (OSError, ValueError):
+        except (OSError, ValueError, RecursionError):
             continue
         if isinstance(told, dict):
             return make_facts({key: str(value) for key, value in told.items() if isinstance(value, (str, int, float))})

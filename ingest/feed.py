@@ -22,6 +22,7 @@ from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
 from crashpath.ingest.read import Found, OpenSource, open_source
 from crashpath.ingest.redact import redact
+from crashpath.ingest.rows import storable
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.runtime_events import AttemptsEvent
 from crashpath.ingest.split import Checkpoint, Item, SplitOptions, Undecodable
@@ -223,8 +224,8 @@ class _Reading:
 
 
 def clean(text: str) -> str:
-    """Return a text without secrets and personal data, for paths, facts and previews."""
-    return redact(text).text
+    """Return a text without secrets and personal data that any store takes, for paths, facts and previews."""
+    return storable(redact(text).text)  # a file's name need not be UTF-8
 
 
 def _end_of(source: OpenSource, state: SourceState) -> EndOfSource:

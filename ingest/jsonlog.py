@@ -44,6 +44,10 @@ STAMP = ("timestamp", "@timestamp", "time", "ts", "asctime", "datetime", "date",
 HOST = ("host", "hostname", "host.name", "_HOSTNAME", "kubernetes.host", "node")
 WRITER = ("kubernetes.pod_name", "pod", "pod_name", "resource.labels.pod_name", "container_name",
           "kubernetes.container_name", "pid", "process", "_PID", "process.pid", "rank")  # fmt: skip
+#: "attempt" alone is mostly the count of a retry, which is nobody's id.
+ATTEMPT = ("attempt_id", "attemptId", "extra.attempt_id", "context.attempt_id", "labels.attempt_id",
+           "attributes.attempt_id", "record.extra.attempt_id", "jsonPayload.attempt_id", "request_id",
+           "deployment_id")  # fmt: skip
 _BUNYAN = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARNING", 50: "ERROR", 60: "FATAL"}
 _SYSLOG = ("FATAL", "FATAL", "FATAL", "ERROR", "WARNING", "INFO", "INFO", "DEBUG")
 _DEEPEST = 4
@@ -76,7 +80,7 @@ def open_json(text: str) -> Inside | None:
         model=_first(fields, ("model", "model_name", "model.name", "labels.model")),
         path=_known(_first(fields, ("path", "backend", "runtime")), ("ort", "torchscript")),
         phase=_known(_first(fields, ("phase",)), ("prepare", "load", "warmup", "infer", "shutdown")),
-        attempt_id=_first(fields, ("attempt_id", "attempt", "request_id", "deployment_id")),
+        attempt_id=_first(fields, ATTEMPT),
     )
     return Inside(said, _level(fields), _first(fields, STAMP), _first(fields, WRITER), facts)
 
@@ -154,9 +158,10 @@ def _structured(value: object) -> str:
     if not isinstance(value, dict) or "exc_type" not in value:
         return ""
     lines = ["Traceback (most recent call last):"]
+    frames = value.get("frames")
     lines += [
         f'  File "{frame.get("filename")}", line {frame.get("lineno")}, in {frame.get("name")}'
-        for frame in value.get("frames") or ()
+        for frame in (frames if isinstance(frames, list) else ())
         if isinstance(frame, dict)
     ]
     lines.append(f"{value['exc_type']}: {value.get('exc_value', '')}".removesuffix(": "))
@@ -166,8 +171,8 @@ def _structured(value: object) -> str:
 def _level(fields: dict[str, object]) -> str | None:
     for name in LEVEL:
         value = fields.get(name)
-        if name == "PRIORITY" and str(value).isdigit():
-            return _SYSLOG[min(int(str(value)), 7)]
+        if name == "PRIORITY" and (digits := str(value)).isdecimal():
+            return _SYSLOG[min(int(digits[-4:]), 7)]
         if isinstance(value, int) and not isinstance(value, bool):
             return _BUNYAN.get(value)
         if isinstance(value, str) and value:

@@ -40,7 +40,7 @@ _CONNECTOR = re.compile(
 _NATIVE = re.compile(
     r"Fatal Python error: |\*\*\* (?:SIG\w+|Aborted|Signal|Process received signal|Check failure|Error in)"
     r"|terminate called|libc\+\+abi: |panic: |fatal error: |thread '[^']*' .*panicked at"
-    r"|goroutine \d+ \[running\]|=+\d*=*ERROR: \w+Sanitizer|==\d+==\s*ERROR: "
+    r"|goroutine \d+ \[running\]|=+(?:\d+=*)?ERROR: \w+Sanitizer|==\d+==\s*ERROR: "
     r"|\*\*\* stack smashing|#\s+A fatal error has been detected|\*\*\* \*\*\* \*\*\*|Fatal signal \d+"
     r"|Thread \d+ \".*\" received signal|Program (?:received|terminated with) signal|FATAL ERROR: |<--- Last few GCs"
     r"|Fatal error|Check failed: |Assertion .*failed|GGML_ASSERT|double free|free\(\): |malloc(?:\(\)|_|: )"

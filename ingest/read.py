@@ -125,7 +125,8 @@ class _Kept:
             half = LINE_BYTES // 2
             first, last = _whole_words(bytes(self.head[:half]), bytes(self.head + self.tail)[-half:])
             note = b" ... [%d bytes cut] ... " % (self.size - len(first) - len(last))
-            line = RawLine(offset, end, first + note + last, cut=True)
+            hole = not first.strip(b"\0")  # of a log that was cut back under its writer: what follows is the line
+            line = RawLine(offset, end, last.lstrip(b"\0") if hole else first + note + last, cut=True)
         self.__init__()  # type: ignore[misc]  # starts over in place: one object a source
         return line
 

@@ -63,9 +63,7 @@ class Store:
 
     def key(self, value: str) -> str:
         """Return the keyed hash of a host or path: 32 hex digits, equal within a store, meaningless outside."""
-        return hashlib.blake2b(
-            value.encode("utf-8", "surrogateescape"), key=self.host_secret, digest_size=16
-        ).hexdigest()
+        return hashlib.blake2b(value.encode("utf-8", "surrogatepass"), key=self.host_secret, digest_size=16).hexdigest()
 
     @contextmanager
     def read(self) -> Iterator[Session]:

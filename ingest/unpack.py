@@ -9,6 +9,7 @@ import lzma
 import os
 import select
 import stat
+import struct
 import sys
 import zipfile
 import zlib
@@ -24,7 +25,10 @@ PIPE_WAIT_S = 10.0
 _MAGIC = ((b"\x1f\x8b", "gzip"), (b"\x28\xb5\x2f\xfd", "zstd"), (b"\xfd7zXZ\x00", "xz"), (b"PK\x03\x04", "zip"))
 _TEXT_CONTROL = frozenset(b"\t\n\r\f\b\x1b\x07")
 _BINARY_SHARE = 0.3
-_DAMAGE = (OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, zipfile.BadZipFile, RuntimeError)
+_DAMAGE = (
+    OSError, EOFError, zlib.error, lzma.LZMAError, zstandard.ZstdError, zipfile.BadZipFile, RuntimeError,
+    ValueError, struct.error, MemoryError,  # names, sizes and offsets inside a damaged archive
+)  # fmt: skip
 
 
 class SourceError(Exception):
@@ -62,15 +66,15 @@ class Stream:
         self.path = path
         self.info = info
         self._raw = raw
-        magic = _peek(raw)
-        self._packing = _packing(path, magic)
+        self._packing = ""
         try:
+            self._packing = _packing(path, _peek(raw))
             self._reader = _unpacked(raw, self._packing)
             head = _read_up_to(self._reader, HEAD_BYTES)
         except _DAMAGE as error:
             raise self._damage(error) from error
         self._encoding = _utf16(head)
-        if self._encoding is None and _is_binary(head):
+        if self._encoding is None and _is_binary(head.lstrip(b"\0") or self._last(head)):
             raise BinarySourceError(f"{path} is not a text log: give log files only, or leave it out.")
         self._seekable = self._packing == "" and self._encoding is None and raw.seekable()
         self._first = head
@@ -101,6 +105,16 @@ class Stream:
                 continue
             yield chunk[skip:] if skip else chunk
             skip = 0
+
+    def _last(self, head: bytes) -> bytes:
+        """Return the last bytes of a file that begins with a hole: a log cut back under a writer that went on."""
+        if self._packing or not self._raw.seekable():
+            return head
+        try:
+            self._raw.seek(-min(HEAD_BYTES, self._raw.seek(0, os.SEEK_END)), os.SEEK_END)
+            return self._raw.read(HEAD_BYTES).lstrip(b"\0") or head
+        except OSError as error:
+            raise self._damage(error) from error
 
     def _packed_chunks(self, first: bytes, size: int) -> Iterator[bytes]:
         if first:
