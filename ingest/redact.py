@@ -126,6 +126,10 @@ def _secret(value: str) -> bool:
     return len(value) > 3 and _NO_SECRET.match(value) is None
 
 
+def _mixed(value: str) -> bool:
+    return any(c.isdigit() for c in value) and any(c.isalpha() for c in value)
+
+
 def _phone(value: str) -> bool:
     return 8 <= sum(c.isdigit() for c in value) <= 15
 
@@ -138,6 +142,7 @@ _CHECKS: dict[str, Callable[[str], bool]] = {
     "private_host": _private_host,
     "person": _person,
     "secret": _secret,
+    "mixed": _mixed,
     "phone": _phone,
 }
 
@@ -160,6 +165,10 @@ def load_redactions() -> tuple[Redaction, ...]:
     )
 
 
+_PLACEHOLDER = re.compile(r"<[a-z]+>")
+"""What stands in a text that was redacted, or masked, before."""
+
+
 class _Counted:
     """The replacement of one kind, for ``re.sub``; counts what it replaced."""
 
@@ -173,7 +182,7 @@ class _Counted:
         whole = match.group()
         group = self._group if match.group(self._group) is not None else 0
         value = match.group(group)
-        if "<" in value or (self._check is not None and not self._check(value)):
+        if _PLACEHOLDER.search(value) or (self._check is not None and not self._check(value)):
             return whole
         self.n += 1
         start = match.start(group) - match.start()
