@@ -41,22 +41,31 @@ def make_record(kept: list[Kept], source: str, facts: Facts, first: int, truncat
     text = "\n".join(item.line.text for item in kept)
     marked = any(not item.line.bare for item in kept)
     marks: list[Mark] = []
-    found = NO_FACTS
     for item in kept:
         line = item.line
         if marked:
             mark = Mark(line.level, line.writer, item.at)
             marks.extend([mark] * (line.text.count("\n") + 1))
-        if line.facts is not NO_FACTS:
-            found = found.over(line.facts)
     if len(text) > RECORD_BYTES:
         text, marks = _cut(text, marks)
         truncated = True
     times = [item.at for item in kept[first:] if item.at] or [item.at for item in kept if item.at]
     at = times[0] if times else None
     return Record(
-        source, kept[0].offset, kept[-1].end, text, tuple(marks), found.over(facts_in(text)).over(facts), at, truncated
+        source, kept[0].offset, kept[-1].end, text, tuple(marks), _told(kept, first).over(facts), at, truncated
     )
+
+
+def _told(kept: list[Kept], first: int) -> Facts:
+    """Return what the lines tell: those of the failure first, then what was said before it, the nearest first."""
+    lines = [item.line for item in (*kept[first:], *reversed(kept[:first]))]
+    found = NO_FACTS
+    for line in lines:
+        if line.facts is not NO_FACTS:
+            found = found.over(line.facts)
+    failing = len(kept) - first if first < len(kept) else len(kept)
+    found = found.over(facts_in("\n".join(line.text for line in lines[:failing])))
+    return found.over(facts_in("\n".join(line.text for line in lines[failing:])))
 
 
 def _cut(text: str, marks: list[Mark]) -> tuple[str, list[Mark]]:

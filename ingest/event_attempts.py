@@ -29,6 +29,7 @@ from crashpath.ingest.tables_evidence import Attempts, EventBatch
 
 FILE, EVENTS = "file", "events"
 _COHORT = ("release", "platform", "model", "path")
+_COUNTS = ("attempts", "failures", "unanswered", "rerouted")
 _KEY = ("via", "unit", "day", *_COHORT)
 _CHUNK = 1000
 
@@ -37,6 +38,7 @@ _CHUNK = 1000
 class AttemptCount:
     """How often ``unit`` was tried on a UTC day in a cohort, and how many of them failed or were not answered.
 
+    ``rerouted`` is how many were sent to the fallback without a try of the main path: events alone tell it.
     ``failures`` (of the main path) and ``unanswered`` are ``None`` where a file does not say; ``via`` is the origin.
     """
 
@@ -49,6 +51,7 @@ class AttemptCount:
     attempts: int
     failures: int | None
     unanswered: int | None
+    rerouted: int | None
     users: int | None
     via: str
 
@@ -118,7 +121,7 @@ def _may_include(total: AttemptCount, row: AttemptCount) -> bool:
 def _count(row: Attempts) -> AttemptCount:
     return AttemptCount(
         row.unit, row.day, row.release, row.platform, row.model, row.path, row.attempts, row.failures, row.unanswered,
-        row.users, row.via,
+        row.rerouted, row.users, row.via,
     )  # fmt: skip
 
 
@@ -130,11 +133,10 @@ def _sums(batches: Iterable[AttemptsEvent], clean: Callable[[str], str], now: da
         row: Json = {"via": EVENTS, "unit": one.unit, "day": one.day, **cohort}
         total = sums.setdefault(
             tuple(row[name] for name in _KEY),
-            row | {"attempts": 0, "failures": 0, "unanswered": 0, "origin": EVENTS, "recorded_at": now, "history": []},
+            row | dict.fromkeys(_COUNTS, 0) | {"origin": EVENTS, "recorded_at": now, "history": []},
         )
-        total["attempts"] += one.attempts
-        total["failures"] += one.failures
-        total["unanswered"] += one.unanswered
+        for name in _COUNTS:
+            total[name] += getattr(one, name)
     return list(sums.values())
 
 
@@ -142,12 +144,7 @@ def _add(session: Session, rows: list[Json]) -> None:
     dialect = postgresql if session.connection().dialect.name == "postgresql" else sqlite
     statement: Any = dialect.insert(Attempts.__table__)
     new = statement.excluded
-    added = {
-        "attempts": Attempts.attempts + new.attempts,
-        "failures": Attempts.failures + new.failures,
-        "unanswered": Attempts.unanswered + new.unanswered,
-        "recorded_at": new.recorded_at,
-    }
+    added = {name: getattr(Attempts, name) + new[name] for name in _COUNTS} | {"recorded_at": new.recorded_at}
     session.connection().execute(statement.on_conflict_do_update(index_elements=[*_KEY], set_=added), rows)
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from typing import NamedTuple
 
+from crashpath.ingest.facts import facts_in
 from crashpath.ingest.jsonlog import open_json
 from crashpath.ingest.model import Facts
 from crashpath.ingest.prefix import Stripped, level_of, strip_line
@@ -40,6 +41,8 @@ def peel(line: str) -> Line:
     text = stripped.text
     if text[:1] != "{" or text[-1:] != "}":
         facts = Facts(host=stripped.host) if stripped.host else NO_FACTS
+        if not line.endswith(text):  # logfmt: what is not the message stays behind
+            facts = facts_in(line).over(facts)
         return Line(text, stripped.level, stripped.writer, stripped.stamp, facts)
     return _open(stripped, _MOST_NESTED)
 

@@ -60,6 +60,7 @@ class AttemptsEvent:
     attempts: int
     failures: int
     unanswered: int
+    rerouted: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -124,6 +125,7 @@ def _attempts(document: Mapping[str, object], at: datetime) -> AttemptsEvent:
         attempts=_count(document, "attempts"),
         failures=_count(document, "failures"),
         unanswered=_count(document, "unanswered"),
+        rerouted=_count(document, "rerouted") if "rerouted" in document else 0,
     )
 
 

@@ -17,6 +17,7 @@ SCHEMA = Base.metadata
 class Attempts(Base):
     """How often something was tried: the denominator of a rate.
 
+    ``rerouted``: attempts that were sent to the fallback without a try of the main path, which only events tell.
     Rows ``via`` a ``file`` are replaced by later files, and what was replaced is kept in ``history``. Rows ``via``
     ``events`` are sums of the runtime's events; ``attempt_counts`` says how the two go together.
     """
@@ -40,6 +41,7 @@ class Attempts(Base):
     attempts: Mapped[int] = mapped_column(BigId)
     failures: Mapped[int | None] = mapped_column(BigId)
     unanswered: Mapped[int | None] = mapped_column(BigId)
+    rerouted: Mapped[int | None] = mapped_column(BigId)
     users: Mapped[int | None] = mapped_column(BigId)
     via: Mapped[str]
     origin: Mapped[str]

@@ -20,6 +20,7 @@ def upgrade() -> None:
     op.add_column("crash", sa.Column("unit", sa.String(), nullable=True))
     with op.batch_alter_table("attempts") as table:
         table.add_column(sa.Column("via", sa.String(), nullable=False, server_default="file"))
+        table.add_column(sa.Column("rerouted", big, nullable=True))
         table.drop_constraint("uq_attempts_cohort", type_="unique")
         table.create_unique_constraint("uq_attempts_cohort", ["via", *_COHORT])
         table.create_check_constraint(op.f("ck_attempts_via"), "via in ('file', 'events')")
@@ -45,6 +46,7 @@ def downgrade() -> None:
         table.drop_constraint("uq_attempts_cohort", type_="unique")
         table.drop_constraint(op.f("ck_attempts_via"), type_="check")
         table.create_unique_constraint("uq_attempts_cohort", _COHORT)
+        table.drop_column("rerouted")
         table.drop_column("via")
     for name in ("unit", "process_key"):
         op.drop_column("crash", name)

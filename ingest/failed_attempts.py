@@ -1,0 +1,169 @@
+"""Failed attempts: the numerator of every rate. What failed is an attempt, not a log record.
+
+A retry storm is one failure; an event and a standard error log of one attempt are one failure with two witnesses.
+Crashes with an ``attempt_id`` are one attempt an id. The others are one a *window* of a process, known by host and
+process where the lines say so, else by the source they stand in. A storm over the edge of two windows counts twice, so
+that a rate may come out too high, never too low.
+
+Of its witnesses an attempt takes all that is counted by (class, release, platform, unit, day) from the one that knows
+most: an event of the runtime, then one that has a class, then the earliest.
+
+**Units.** An event says its unit. Of other crashes the phase tells: ``load`` and ``warmup`` count on loads, and once
+more on deployments, as a rate has only one of the two as its denominator; ``infer`` counts on requests. All other
+phases (``prepare`` happens in all three) stand under ``unknown``, apart.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import Any, NamedTuple
+
+from sqlalchemy import BigInteger, String, case, cast, extract, func, select
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.classes import HEADLINES, UNCLASSIFIED, headline_of
+from crashpath.ingest.piece import Format
+from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.tables import Cluster, Crash, Signature, Variant
+
+DEPLOYMENT, LOAD, REQUEST = "deployment", "load", "request"
+_PHASES = {"load": LOAD, "warmup": LOAD, "infer": REQUEST}
+
+
+@dataclass(frozen=True, slots=True)
+class Windows:
+    """Seconds in which crashes without an id, of one process, are one attempt."""
+
+    load: int = 60
+    request: int = 1
+    unknown: int = 60
+
+
+@dataclass(frozen=True, slots=True)
+class FailedAttempts:
+    """``attempts`` that failed on a UTC ``day``; ``witnesses`` are the crashes that tell of them.
+
+    ``unanswered`` and ``contained`` are those of which an event says so; of the rest nothing is known.
+    """
+
+    unit: str
+    day: date
+    release: str
+    platform: str
+    failure_class: str
+    headline: str
+    attempts: int
+    unanswered: int
+    contained: int
+    witnesses: int
+
+
+class _Row(NamedTuple):
+    """What the query gives, in its order."""
+
+    unit: str
+    told: bool
+    day: date
+    release: str
+    platform: str
+    failure_class: str
+    attempts: int
+    unanswered: int
+    contained: int
+    witnesses: int
+
+
+def failed_attempts(
+    session: Session,
+    *,
+    release: str | None = None,
+    since: date | None = None,
+    until: date | None = None,
+    windows: Windows = Windows(),
+) -> tuple[FailedAttempts, ...]:
+    """Count failed attempts by unit, day, release, platform and class, in this order. Days are inclusive."""
+    near = []  # the witnesses of one attempt stand near each other in time
+    if since is not None:
+        near.append(Crash.day >= since - timedelta(days=1))
+    if until is not None:
+        near.append(Crash.day <= until + timedelta(days=1))
+    ranked = _ranked(windows).where(*near).subquery()
+    first = ranked.c
+    query = select(
+        first.unit, first.told, first.day, first.release, first.platform, first.failure_class,
+        func.count(), func.sum(first.unanswered), func.sum(first.contained), func.sum(first.witnesses),
+    ).where(first.place == 1)  # fmt: skip
+    if release is not None:
+        query = query.where(first.release == release)
+    if since is not None:
+        query = query.where(first.day >= since)
+    if until is not None:
+        query = query.where(first.day <= until)
+    query = query.group_by(first.unit, first.told, first.day, first.release, first.platform, first.failure_class)
+    sums: dict[tuple[str, date, str, str, str], tuple[int, int, int, int]] = {}
+    for row in (_Row(*row) for row in session.execute(query)):
+        twice = row.unit == LOAD and not row.told
+        for unit in (DEPLOYMENT, LOAD) if twice else (row.unit,):
+            key = (unit, row.day, row.release, row.platform, row.failure_class)
+            before = sums.get(key, (0, 0, 0, 0))
+            now = (row.attempts, row.unanswered, row.contained, row.witnesses)
+            sums[key] = (before[0] + now[0], before[1] + now[1], before[2] + now[2], before[3] + now[3])
+    return tuple(
+        FailedAttempts(*key, _headline(key[-1]), *(int(n) for n in numbers)) for key, numbers in sorted(sums.items())
+    )
+
+
+def _ranked(windows: Windows) -> Any:
+    """Every crash with its attempt, its place among the witnesses of it, and what is known of them together."""
+    unit = func.coalesce(Crash.unit, case(_PHASES, value=Crash.phase, else_=UNKNOWN))
+    failure_class = func.coalesce(Cluster.failure_class, UNCLASSIFIED)
+    attempt = _attempt(windows)
+    knows_most = (
+        case((Crash.format == Format.EVENT.value, 0), (failure_class != UNCLASSIFIED, 1), else_=2),
+        Crash.at,
+        Crash.id,
+    )
+    return (
+        select(
+            unit.label("unit"),
+            Crash.unit.is_not(None).label("told"),
+            Crash.day,
+            Crash.release,
+            Crash.platform,
+            failure_class.label("failure_class"),
+            _any("unanswered", attempt).label("unanswered"),
+            case((_any("unanswered", attempt) == 1, 0), else_=_any("contained", attempt)).label("contained"),
+            func.count().over(partition_by=attempt).label("witnesses"),
+            func.row_number().over(partition_by=attempt, order_by=knows_most).label("place"),
+        )
+        .select_from(Crash)
+        .join(Variant, Variant.id == Crash.variant_id)
+        .join(Signature, Signature.id == Variant.signature_id)
+        .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
+    )
+
+
+def _attempt(windows: Windows) -> Any:
+    """What makes two crashes witnesses of one attempt, as a text."""
+    seconds = cast(extract("epoch", Crash.at), BigInteger)
+    sizes = {"load": windows.load, "warmup": windows.load, "infer": windows.request}
+    size = case(sizes, value=Crash.phase, else_=windows.unknown)
+    source = "source " + cast(Crash.source_id, String)
+    place = func.coalesce(Crash.host_key, "-") + " " + func.coalesce(Crash.process_key, source)
+    window = cast(seconds - seconds % size, String) + " " + cast(size, String)
+    return case(
+        (Crash.attempt_id.is_not(None), "id " + Crash.attempt_id),
+        else_="window " + place + " " + window,
+    )
+
+
+def _any(outcome: str, attempt: Any) -> Any:
+    return func.max(case((Crash.outcome == outcome, 1), else_=0)).over(partition_by=attempt)
+
+
+def _headline(failure_class: str) -> str:
+    try:
+        return headline_of(failure_class)
+    except KeyError:  # a class of another version of classes.toml
+        return HEADLINES[-1]
