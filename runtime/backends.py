@@ -51,6 +51,7 @@ class OrtBackend:
         self._names = [spec.name for spec in folder.outputs]
         self._running: dict[int, Any] = {}
         self._versions = (("onnxruntime", ort.__version__), ("python", platform.python_version()))
+        _check_signature(folder, MAIN_FILE, self.signature())
 
     @staticmethod
     def _check_providers(wanted: Sequence[str], there: Sequence[str]) -> None:
@@ -113,6 +114,7 @@ class TorchScriptBackend:
         self._inputs = tuple(spec.name for spec in folder.inputs)
         self._outputs = tuple(spec.name for spec in folder.outputs)
         self._versions = (("python", platform.python_version()), ("torch", torch.__version__))
+        _check_signature(folder, FALLBACK_FILE, self.signature())
 
     def run(self, feed: Arrays) -> Arrays:
         """Answer a feed. Raises what the TorchScript interpreter raises; the arrays are the caller's own."""
@@ -211,3 +213,15 @@ def _check_files(folder: ModelFolder, artefact: str) -> None:
     lacking = next((name for name in weights if not (folder.path / name).exists()), None)
     if lacking is not None:
         raise ModelFolderError(f"{artefact} needs the weights file {lacking}, which is not in {folder.path}; copy it")
+
+
+def _check_signature(folder: ModelFolder, artefact: str, found: LaneSignature) -> None:
+    """Raise where the artefact is of another model. TorchScript takes its inputs by their order, so that counts."""
+    declared = tuple(spec.name for spec in folder.inputs)
+    inputs = found.inputs if artefact == FALLBACK_FILE else tuple(sorted(found.inputs))
+    if inputs != (declared if artefact == FALLBACK_FILE else tuple(sorted(declared))):
+        told = f"takes {', '.join(found.inputs) or 'nothing'} where model.toml declares {', '.join(declared)}"
+        raise ModelFolderError(f"{artefact} {told}; export both artefacts again")
+    lacking = [spec.name for spec in folder.outputs if found.outputs is not None and spec.name not in found.outputs]
+    if lacking:
+        raise ModelFolderError(f"{artefact} gives no output {lacking[0]!r}, which model.toml declares; export it again")

@@ -135,8 +135,9 @@ def class_of(error: Exception) -> str:
 
 def type_of(error: Exception) -> str:
     """Return the type's name: the library's, where the failure was made of a library's error."""
-    of = error.__cause__ if isinstance(error, Failure) and error.__cause__ is not None else error
-    return type(of).__name__
+    cause = error.__cause__ if isinstance(error, Failure) else None
+    ours = cause is None or type(cause).__module__.startswith(__package__)
+    return type(error if ours else cause).__name__
 
 
 def phase_of(trouble: Trouble) -> str:

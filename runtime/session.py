@@ -61,7 +61,8 @@ class FallbackSession:
     to the feed that the lanes warm up on. ``deadline_ms`` holds for both paths together. At most ``fallback_slots``
     requests are on the fallback at once. A share ``sample`` of the main path's answers is compared with the
     fallback's in the background, drawn from ``seed``. ``clock`` is monotonic seconds, the one that the lanes use;
-    ``now`` seconds since the epoch, for events. Counts are told every ``flush_s`` seconds and at `close`.
+    ``now`` seconds since the epoch, for events. Counts are told every ``flush_s`` seconds and at `close`,
+    which then calls each of ``on_close``.
 
     Construction loads both lanes side by side and returns when both are ready. A main lane that fails to load with a
     `Failure` is tried again in the background while the fallback answers; a fallback that fails to load is no
@@ -89,12 +90,14 @@ class FallbackSession:
         clock: Clock = time.monotonic,
         now: Callable[[], float] = time.time,
         flush_s: float = 10.0,
+        on_close: Sequence[Callable[[], None]] = (),
     ) -> None:
         self.id = uuid.uuid4().hex[:16]
         self._main, self._fallback = main, fallback
         self._prepare = prepare
         self._clock = clock
         self._deadline = deadline_ms / 1000
+        self._on_close = tuple(on_close)
         self._check = FeedCheck(inputs)
         self._numbers = itertools.count(1)
         self._teller = Teller(listeners, cohort or Cohort(), self.id, now)
@@ -108,6 +111,7 @@ class FallbackSession:
             self._ledger.flush()
             main.close()
             fallback.close()
+            self._end()
             raise
         reserve = Reserve()
         self._shadow = ShadowThread(
@@ -211,6 +215,7 @@ class FallbackSession:
         self._fallback.close()
         self._shadow.close()
         self._minder.close()
+        self._end()
 
     def __enter__(self) -> Self:
         return self
@@ -233,6 +238,10 @@ class FallbackSession:
             self._ledger.request(request, routes.INPUT_WRONG, None, seconds, self._standing.state)
             raise
         return self._driver.serve(arrays, request)
+
+    def _end(self) -> None:
+        for close in self._on_close:
+            close()
 
     def _still_right(self, lane: Lane) -> Failure | None:
         wrong = still_right(lane, self._expected)
