@@ -97,7 +97,7 @@ class RuntimeEncoder:
                 try:
                     folder = exported(self._twin.source, self.id, self._cache)
                     self._dim = int(folder.outputs[0].shape[-1])
-                    self._session = open_session(folder, self._threads)
+                    self._session = serve(folder, self._threads)
                 except (ServingError, OSError) as error:
                     self._give_up(error)
             return self._session
@@ -107,8 +107,9 @@ class RuntimeEncoder:
         self._given_up = True
 
 
-def open_session(folder: ModelFolder, threads: int) -> FallbackSession:
+def serve(folder: ModelFolder, threads: int) -> FallbackSession:
     """Serve an exported encoder in this process; its TorchScript twin is read when it is first needed."""
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # nothing leaves this machine
     from crashpath.runtime.backends import OrtBackend, TorchScriptBackend
     from crashpath.runtime.inprocess import InProcessLane
     from crashpath.runtime.lazylane import LazyLane

@@ -6,6 +6,7 @@ answers wrongly or not at all for others. So both artefacts are loaded from thei
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
@@ -90,6 +91,7 @@ def _resized(
 
 
 def _open_main(path: Path) -> Ask:
+    os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")  # read once: its wheels tell Microsoft of sessions
     import onnxruntime as ort
 
     options = ort.SessionOptions()

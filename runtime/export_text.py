@@ -8,7 +8,8 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -60,40 +61,57 @@ def export_sentence_transformers(
     ``max_tokens`` can only shorten what the model takes. The fallback's tokenizer is a bare vocabulary, and is left out
     where it does not give the same ids. Raises `ExportError`.
     """
-    source = _load(model)
-    longest = min((one for one in (max_tokens, source.max_seq_length) if one), default=_LONGEST)
+    with _hushed():
+        source = _load(model)
+        longest = min((one for one in (max_tokens, source.max_seq_length) if one), default=_LONGEST)
+        feed = _feed(source, longest)
+        lowercase = _second_way(source, feed["input_ids"], longest)
+        spec = TokenizerSpec(TOKENIZER_FILE, None if lowercase is None else VOCABULARY_FILE, longest, bool(lowercase))
+        net = _network(source, with_types="token_type_ids" in feed)
+        _agree(source, net, feed, longest)
+        return export_module(
+            net,
+            feed,
+            folder,
+            name=name or Path(str(model)).name,
+            output_names=[OUTPUT],
+            dynamic_axes={key: {0: "batch", 1: "sequence"} for key in feed} | {OUTPUT: {0: "batch"}},
+            tolerance=TOLERANCE,
+            limits=limits,
+            opset=opset,
+            external_data=external_data,
+            replace=replace,
+            extra=Extra(spec, lambda draft: _write_tokenizers(source, draft, spec), _provenance(model)),
+        )
+
+
+@contextmanager
+def _hushed() -> Iterator[None]:
+    """Keep transformers from telling of progress, and of a loss that nobody asks for."""
+    os.environ.setdefault("HF_HUB_OFFLINE", "1")
+    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
+    from transformers.utils import logging
+
+    before = logging.get_verbosity()
+    logging.set_verbosity_error()  # type: ignore[no-untyped-call]  # transformers leaves both unannotated
+    logging.disable_progress_bar()  # type: ignore[no-untyped-call]
+    try:
+        yield
+    finally:
+        logging.set_verbosity(before)
+
+
+def _feed(source: SentenceTransformer, longest: int) -> dict[str, NDArray[Any]]:
     main = Tokenize(lambda: _backend(source), ("input_ids", "attention_mask", "token_type_ids"), longest)
     feed = dict(main(EXAMPLES))
     if not feed["token_type_ids"].any():
-        del feed["token_type_ids"]
-    lowercase = _second_way(source, feed["input_ids"], longest)
-    spec = TokenizerSpec(TOKENIZER_FILE, None if lowercase is None else VOCABULARY_FILE, longest, bool(lowercase))
-    net = _network(source, with_types="token_type_ids" in feed)
-    _agree(source, net, feed, longest)
-    free = {0: "batch", 1: "sequence"}
-    return export_module(
-        net,
-        feed,
-        folder,
-        name=name or Path(str(model)).name,
-        output_names=[OUTPUT],
-        dynamic_axes={**dict.fromkeys(feed, free), OUTPUT: {0: "batch"}},
-        tolerance=TOLERANCE,
-        limits=limits,
-        opset=opset,
-        external_data=external_data,
-        replace=replace,
-        extra=Extra(spec, lambda draft: _write_tokenizers(source, draft, spec), _provenance(model)),
-    )
+        del feed["token_type_ids"]  # the model adds zeros by itself
+    return feed
 
 
 def _load(model: Path | str) -> SentenceTransformer:
-    os.environ.setdefault("HF_HUB_OFFLINE", "1")
-    os.environ.setdefault("TOKENIZERS_PARALLELISM", "false")
     from sentence_transformers import SentenceTransformer
-    from transformers.utils import logging
 
-    logging.disable_progress_bar()  # type: ignore[no-untyped-call]  # transformers leaves it unannotated
     try:
         return SentenceTransformer(str(model), device="cpu", local_files_only=True).eval()
     except (OSError, ValueError) as error:
