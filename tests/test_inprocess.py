@@ -223,7 +223,7 @@ def test_closed() -> None:
     """Rule: after close each call says so, waiters included, and its threads end."""
     before = set(threading.enumerate())
     free, entered = threading.Event(), threading.Event()
-    lane = _fake(lambda feed: entered.set() or free.wait() and feed)
+    lane = _fake(lambda feed: entered.set() or (free.wait() and feed))
     seen: list[BaseException] = []
 
     def wait() -> None:
