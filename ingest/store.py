@@ -20,7 +20,14 @@ from typing import Any
 
 from sqlalchemy import Connection, Engine, create_engine, event, inspect, select, text
 from sqlalchemy.engine import URL, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError, OperationalError
+from sqlalchemy.exc import (
+    ArgumentError,
+    DBAPIError,
+    MultipleResultsFound,
+    NoResultFound,
+    NoSuchModuleError,
+    OperationalError,
+)
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.store_errors import (
@@ -106,11 +113,19 @@ def open_store(url: str, *, create: bool = True, name: str = "crashpath", now: d
             else:
                 _refuse_other_schema(engine.url, state)
             with Session(engine) as session:
-                secret = session.scalars(select(Project.host_secret)).one()
+                secret = _secret(session, engine.url)
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, bytes.fromhex(secret))
+    return Store(engine, secret)
+
+
+def _secret(session: Session, url: URL) -> bytes:
+    """Return the key of the store's hashes. Raises ``NotAStore`` where it is lost: no host or path could be known."""
+    try:
+        return bytes.fromhex(session.scalars(select(Project.host_secret)).one())
+    except (NoResultFound, MultipleResultsFound, ValueError) as error:
+        raise NotAStore(f"{shown(url)} is damaged (the key of its hashes is lost).", "Restore a backup.") from error
 
 
 def connect(url: str, *, create: bool) -> Engine:
@@ -198,6 +213,8 @@ def revision_of(engine: Engine) -> str | None:
         return None
     with engine.connect() as connection:
         revision: Any = connection.execute(text("SELECT version_num FROM alembic_version")).scalar()
+    if revision is None and len(names) > 1:
+        raise NotAStore(f"{shown(engine.url)} is damaged (it does not say its schema).", "Restore a backup.")
     return str(revision) if revision is not None else None
 
 

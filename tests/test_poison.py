@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import sqlite3
 import time
 import zipfile
 from datetime import UTC, datetime
@@ -23,6 +24,7 @@ from crashpath.ingest.redact import redact
 from crashpath.ingest.rules import load_rules
 from crashpath.ingest.split import SplitOptions, one_record
 from crashpath.ingest.store import open_store
+from crashpath.ingest.store_errors import NotAStore
 from crashpath.ingest.unpack import DamagedArchiveError, DeniedSourceError
 
 TRACE = b'Traceback (most recent call last):\n  File "/app/x.py", line 3, in f\n    g()\nValueError: bad thing\n'
@@ -164,3 +166,18 @@ def test_a_long_rule_of_equal_signs_is_quickly_no_failure() -> None:
     started = time.process_time()
     kind_of("=" * 200_000, None, lambda _: False)
     assert time.process_time() - started < SECONDS
+
+
+@pytest.mark.parametrize(
+    "damage",
+    ["DELETE FROM project", "UPDATE project SET host_secret = 'zz'", "DELETE FROM alembic_version"],
+)
+def test_a_store_that_lost_what_it_is_opened_by_says_that_it_is_damaged(tmp_path: Path, damage: str) -> None:
+    """Rule: a store without its key or its revision is damaged: not missing, not empty, no defect of the program."""
+    url = f"sqlite:///{tmp_path}/s.db"
+    open_store(url).close()
+    with sqlite3.connect(tmp_path / "s.db") as connection:
+        connection.execute(damage)
+    connection.close()
+    with pytest.raises(NotAStore, match="damaged"):
+        open_store(url)
