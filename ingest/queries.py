@@ -94,7 +94,7 @@ def store_totals(session: Session) -> Totals:
     """Count what the store holds."""
     span = days(session)
     return Totals(
-        crashes=session.scalar(select(func.coalesce(func.sum(CrashDaily.crashes), 0))) or 0,
+        crashes=int(session.scalar(select(func.sum(CrashDaily.crashes))) or 0),  # PostgreSQL sums to a decimal
         variants=_rows(session, Variant),
         signatures=_rows(session, Signature),
         clusters=session.scalar(select(func.count()).where(Cluster.status == "active")) or 0,
