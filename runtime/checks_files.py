@@ -1,0 +1,149 @@
+"""Checks of a model folder's files: there, whole, readable, and those that were exported."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+from crashpath.runtime.errors import ModelFolderError
+from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
+from crashpath.runtime.folder import FALLBACK_FILE, GOLDEN_FILE, MAIN_FILE, SPEC_FILE, ModelFolder, file_hash
+from crashpath.runtime.look import MIB, Look
+
+EXPORT = "Write the folder anew: crashpath export."
+_POINTER = b"version https://git-lfs"
+_POINTER_SIZE = 1024
+_NEEDS_SPACE = 64 * MIB
+
+
+def spec(look: Look) -> Result:
+    """``model.toml`` is there and understood."""
+    if look.folder is None:
+        return fail(str(look.problem), f"{EXPORT} Or mend {SPEC_FILE} by hand.")
+    model = look.folder
+    return ok(f"{model.name}, {len(model.inputs)} inputs, {len(model.outputs)} outputs, {len(model.files)} files")
+
+
+def readable(look: Look) -> Result:
+    """Whoever runs this may read every file of the folder."""
+    closed = [path for path in _present(look.model) if not _opens(path)]
+    if not os.access(look.path, os.X_OK):
+        closed.insert(0, look.path)
+    if not closed:
+        return ok(f"{len(_present(look.model))} files can be read")
+    first = closed[0]
+    kind = "is a folder where a file belongs" if first.is_dir() and first != look.path else "cannot be read"
+    fix = f"Remove {first} and put the file there." if first.is_dir() else f"chmod a+r {first}"
+    return fail(f"{', '.join(one.name for one in closed)} {kind} by user {os.geteuid()}", fix)
+
+
+def present(name: str) -> Callable[[Look], Result]:
+    """The artefact is there and not empty."""
+
+    def run(look: Look) -> Result:
+        path = look.model.path / name
+        if not path.exists():
+            return fail(f"{name} is not there", f"Copy {name} of this model into {look.path}, or: crashpath export.")
+        if path.is_file() and path.stat().st_size == 0:
+            return fail(f"{name} is empty", f"Copy {name} again; the copy was cut short.")
+        if not path.is_file() or not _opens(path):
+            return skip(f"{name} cannot be read")
+        return ok(f"{name}, {path.stat().st_size / MIB:,.1f} MiB")
+
+    return run
+
+
+def pointers(look: Look) -> Result:
+    """No file is the pointer that Git LFS leaves in place of the content."""
+    found = [path.name for path in _present(look.model) if _is_pointer(path)]
+    if found:
+        return fail(f"{', '.join(found)} is a Git LFS pointer, not the content", f"git lfs pull --include '{found[0]}'")
+    return ok("no file is a Git LFS pointer")
+
+
+def hashed(look: Look) -> Result:
+    """Every declared file is the one that was exported, and both artefacts are declared."""
+    model = look.model
+    wanted = {MAIN_FILE, FALLBACK_FILE, GOLDEN_FILE} - {name for name, _ in model.files}
+    changed, lacking = [], []
+    for name, digest in model.files:
+        path = model.path / name
+        if not path.is_file():
+            lacking.append(name)
+        elif _opens(path) and not _is_pointer(path) and file_hash(path) != digest:
+            changed.append(name)
+    if changed:
+        told = ", ".join(changed)
+        return fail(f"{told}: not what was exported (sha256 differs)", f"Copy {told} again, or: crashpath export.")
+    if lacking:
+        told = ", ".join(lacking)
+        return fail(f"{told} is in {SPEC_FILE} and not in the folder", f"Copy {told} into {look.path}.")
+    if wanted:
+        return warn(f"{SPEC_FILE} has no sha256 of {', '.join(sorted(wanted))}", "crashpath export writes them.")
+    return ok(f"sha256 of {len(model.files)} files as exported, model {model.hash}")
+
+
+def golden(look: Look) -> Result:
+    """The golden feed and its answer can be read, and fit the declared inputs and outputs."""
+    model = look.model
+    try:
+        feed, answer = model.golden()
+    except ModelFolderError as error:
+        return fail(_brief(str(error)), f"Copy {GOLDEN_FILE} again, or: crashpath export.")
+    for spec_, array in [(one, feed[one.name]) for one in model.inputs] + [
+        (one, answer[one.name]) for one in model.outputs
+    ]:
+        if array.dtype.name != spec_.dtype or array.ndim != len(spec_.shape):
+            told = f"{array.dtype.name} of rank {array.ndim} where {spec_.dtype} of rank {len(spec_.shape)} is declared"
+            return fail(f"{GOLDEN_FILE}: {spec_.name} is {told}", EXPORT)
+    shapes = ", ".join(f"{name}{list(array.shape)}" for name, array in feed.items())
+    return ok(f"a feed of {shapes}")
+
+
+def space(look: Look) -> Result:
+    """The file system of the folder is not full: events and exports are written there or beside."""
+    from crashpath.runtime.machine import free_space
+
+    free = free_space(look.path)
+    if free < _NEEDS_SPACE:
+        return warn(f"{free / MIB:,.0f} MiB free beside the folder", f"Free some space: df -h {look.path}")
+    return ok(f"{free / MIB:,.0f} MiB free beside the folder")
+
+
+def _present(model: ModelFolder) -> list[Path]:
+    names = {MAIN_FILE, FALLBACK_FILE, GOLDEN_FILE, SPEC_FILE} | {name for name, _ in model.files}
+    return [path for path in (model.path / name for name in sorted(names)) if path.exists()]
+
+
+def _opens(path: Path) -> bool:
+    try:
+        with path.open("rb"):
+            return True
+    except OSError:
+        return False
+
+
+def _is_pointer(path: Path) -> bool:
+    if not path.is_file() or path.stat().st_size > _POINTER_SIZE or not _opens(path):
+        return False
+    with path.open("rb") as file:
+        return file.read(len(_POINTER)) == _POINTER
+
+
+def _brief(text: str) -> str:
+    return text.partition(";")[0]
+
+
+FILE_CHECKS = (
+    Check("folder.spec", "load_corrupt", "model.toml is understood", spec),
+    Check("files.readable", "permission_disk", "every file can be read", readable, ("folder.spec",)),
+    Check("files.content", "load_corrupt", "no pointer in place of content", pointers, ("folder.spec",)),
+    Check("files.hash", "load_corrupt", "the files are those exported", hashed, ("folder.spec",)),
+    Check("main.file", "load_corrupt", "the ONNX artefact is there", present(MAIN_FILE), ("folder.spec",)),
+    Check(
+        "fallback.file", "load_corrupt", "the TorchScript artefact is there", present(FALLBACK_FILE), ("folder.spec",)
+    ),
+    Check("golden.file", "load_corrupt", "the golden feed and answer are there", golden, ("folder.spec",)),
+    Check("files.space", "permission_disk", "the disk is not full", space),
+)
