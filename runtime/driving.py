@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from collections.abc import Callable
 
 from crashpath.runtime import routes
@@ -20,6 +19,7 @@ from crashpath.runtime.lane import Lane
 from crashpath.runtime.ledger import Ledger, Request, Trouble
 from crashpath.runtime.reserve import Reserve
 from crashpath.runtime.shadow import Shadow
+from crashpath.runtime.slots import FairSlots
 from crashpath.runtime.standing import Standing, bare
 from crashpath.runtime.values import Answer, Arrays, BreakerState, Path, Phase
 
@@ -50,7 +50,7 @@ class Driver:
         self._ledger = ledger
         self._reserve = reserve
         self._shadow = shadow
-        self._slots = threading.BoundedSemaphore(slots)
+        self._slots = FairSlots(slots)
         self._poke = poke
         self._clock = clock
         self.closed = False
@@ -133,7 +133,7 @@ class Driver:
 
     def _run_fallback(self, feed: Arrays, deadline: float, now: float) -> Arrays:
         patience = max(deadline - now - self._reserve.median, _SLICE)
-        if not self._slots.acquire(timeout=patience):
+        if not self._slots.acquire(patience):
             raise Saturated("the fallback is at its concurrency limit; raise fallback_slots or send fewer requests")
         try:
             return self._fallback.run(feed, deadline)
