@@ -34,7 +34,7 @@ class Pace:
     """Seconds: ``start`` to open a session, ``load`` until a struck path must be ready again, ``recover`` to wait."""
 
     start: float = 120.0
-    load: float = 5.0
+    load: float = 8.0
     recover: float = 60.0
 
 

@@ -6,7 +6,7 @@ from crashpath.coverage.drillplan import ENDS_SERVICE, DrillPlan
 from crashpath.coverage.fault import Fault
 from crashpath.coverage.modelapps import spoilt, struck, supervised
 
-SECONDS = "8"
+SECONDS = "12"
 """After so long a strike comes back in the serving process, where no thread can be cut."""
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, TyperException
 
-from crashpath.dashboard import cli_db, cli_export, cli_night, cli_read, cli_records, cli_show
+from crashpath.dashboard import cli_db, cli_diagnose, cli_drill, cli_export, cli_night, cli_read, cli_records, cli_show
 from crashpath.dashboard.errors import EXPECTED, WRONG_USE
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import complain
@@ -20,7 +20,7 @@ app = typer.Typer(
     pretty_exceptions_enable=False,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
-for part in (cli_night, cli_records, cli_read, cli_show, cli_export):
+for part in (cli_night, cli_records, cli_read, cli_show, cli_export, cli_drill, cli_diagnose):
     part.register(app)
 app.add_typer(cli_db.app, name="db")
 

@@ -1,0 +1,84 @@
+"""Drills in the store: what ran is one ``coverage_run`` with a ``drill`` row for each case that could be driven."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import datetime
+
+from sqlalchemy.orm import Session
+
+from crashpath.coverage.drillcells import DrillResult, Verdict
+from crashpath.coverage.drillmix import MixResult
+from crashpath.ingest.schema import Json
+from crashpath.ingest.tables_evidence import CoverageRun, Drill
+
+ORIGIN = "drill"
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """What all drills of a run have in common. ``versions`` are those of the libraries that ran."""
+
+    at: datetime
+    release: str
+    model: str
+    model_hash: str
+    policy: str
+    versions: tuple[tuple[str, str], ...]
+
+
+def store_drills(
+    session: Session, evidence: Evidence, results: Sequence[DrillResult], mix: MixResult | None = None
+) -> int:
+    """Add a run and its drills, and return the run's id. Cases that could not be driven are in the run's detail."""
+    versions: Json = dict(evidence.versions)
+    run = CoverageRun(
+        at=evidence.at,
+        release=evidence.release,
+        model=evidence.model,
+        model_hash=evidence.model_hash,
+        origin=ORIGIN,
+        versions=versions,
+        detail={
+            "policy": evidence.policy,
+            "not_driven": [_not_driven(one) for one in results if one.verdict is Verdict.NULL],
+            "mix": None if mix is None else {**asdict(mix), "faults": dict(mix.faults), "lower_bound": mix.bound},
+        },
+    )
+    session.add(run)
+    session.flush()
+    session.add_all(_row(run.id, evidence, versions, one) for one in results if one.verdict is not Verdict.NULL)
+    return run.id
+
+
+def _row(run_id: int, evidence: Evidence, versions: Json, result: DrillResult) -> Drill:
+    return Drill(
+        run_id=run_id,
+        at=evidence.at,
+        release=evidence.release,
+        model=evidence.model,
+        model_hash=evidence.model_hash,
+        fault=result.fault,
+        failure_class=result.failure_class,
+        phase=result.phase,
+        isolation=result.isolation,
+        passed=result.verdict is Verdict.GREEN,
+        cells={cell.name: cell.value for cell in result.cells},
+        why={cell.name: cell.why for cell in result.cells if cell.why},
+        requests=result.requests,
+        unanswered=result.unanswered,
+        wrong=result.wrong,
+        seconds=result.seconds,
+        versions=versions,
+    )
+
+
+def _not_driven(result: DrillResult) -> Json:
+    return {
+        "fault": result.fault,
+        "class": result.failure_class,
+        "phase": result.phase,
+        "isolation": result.isolation,
+        "why": next((cell.why for cell in result.cells), ""),
+    }
