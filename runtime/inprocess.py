@@ -24,7 +24,7 @@ from crashpath.runtime.errors import (
 )
 from crashpath.runtime.lane import Backend, LaneFacts, LaneSignature, LaneState
 from crashpath.runtime.reasons import recognise
-from crashpath.runtime.reload import Backoff, as_failure, while_away
+from crashpath.runtime.reload import Backoff, as_failure, kept, while_away
 from crashpath.runtime.strikes import Armed
 from crashpath.runtime.turn import Turn
 from crashpath.runtime.values import Arrays, Path, Phase, Strike
@@ -92,7 +92,7 @@ class InProcessLane:
         except BaseException as error:
             with self._change:
                 self._failed_loads += 1
-                self._last = error
+                self._last = kept(error)
                 if self._state is LaneState.LOADING:
                     self._state = LaneState.DOWN
             raise
@@ -153,6 +153,7 @@ class InProcessLane:
                     break
                 left = deadline - time.monotonic()
                 if left <= 0 or not self._change.wait(left):
+                    self._change.notify()  # in case that the turn was offered in the moment in which this gave up
                     raise DeadlineExceeded(f"no turn on the path {self.path} came by the deadline")
             self._out += 1
             if self._idle:
@@ -184,11 +185,15 @@ class InProcessLane:
                     failure = late()
                     failure.phase = phase.value
                     if self._abandoned >= self._cap:
-                        self._last = failure
+                        self._last = kept(failure)
                     self._change.notify_all()
                     raise failure
         if turn.error is not None:
-            raise self._named(turn.error, phase)
+            error, turn.error = turn.error, None
+            try:
+                raise self._named(error, phase)
+            finally:
+                del error  # else its traceback and this frame keep each other, and the feed, alive
 
     def _named(self, error: BaseException, phase: Phase) -> BaseException:
         found = recognise(error, phase, self.path)
@@ -225,7 +230,7 @@ class InProcessLane:
     def _take_down(self, why: BaseException) -> None:
         with self._change:
             if self._state is LaneState.READY:
-                self._state, self._last, self._backend = LaneState.DOWN, why, None
+                self._state, self._last, self._backend = LaneState.DOWN, kept(why), None
                 self._change.notify_all()
 
     def signature(self) -> LaneSignature:

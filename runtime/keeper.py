@@ -7,6 +7,7 @@ a worker works.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import select
 import threading
@@ -15,7 +16,7 @@ import time
 from crashpath.runtime.errors import DeadlineExceeded, Failure, LoadTimeout, SessionClosed
 from crashpath.runtime.lane import LaneFacts, LaneSignature, LaneState
 from crashpath.runtime.reasons import recognise
-from crashpath.runtime.reload import Backoff, as_failure, while_away
+from crashpath.runtime.reload import Backoff, as_failure, kept, while_away
 from crashpath.runtime.strikes import Armed
 from crashpath.runtime.values import Arrays, Path, Phase
 from crashpath.runtime.workerprocess import WorkerDeath, WorkerPlan, WorkerProcess, resident_bytes, until
@@ -168,7 +169,7 @@ class Keeper:
             self._worker, self._load_by = None, None
             self._attempts += 1
             self._failed_loads += 1
-            self.last = error
+            self.last = kept(error)
             self._wanted = self._served
             if self._state is LaneState.LOADING:
                 self._state = LaneState.DOWN
@@ -208,12 +209,12 @@ class Keeper:
                 self._worker, self._busy = None, False
                 self._graves.append(worker)
                 if self._state is not LaneState.CLOSED:
-                    self._state, self.last, self._wanted = LaneState.LOADING, why, True
+                    self._state, self.last, self._wanted = LaneState.LOADING, None if why is None else kept(why), True
                     self._restarts += 1
             self._change.notify_all()
             self._turn.notify_all()
             orphaned = self._thread is None or not self._thread.is_alive()
-        self._wake_keeper()
+            self._wake_up()
         if orphaned:
             self._bury()
 
@@ -223,11 +224,10 @@ class Keeper:
         for worker in graves:
             worker.bury()
 
-    def _wake_keeper(self) -> None:
-        try:
-            os.write(self._wake[1], b".")
-        except OSError:  # full: it is awake anyway; closed: it is gone
-            return
+    def _wake_up(self) -> None:
+        if self._state is not LaneState.CLOSED:  # after that its number may be another file's
+            with contextlib.suppress(BlockingIOError):  # full: it is awake anyway
+                os.write(self._wake[1], b".")
 
     def take(self, deadline: float) -> WorkerProcess:
         """Return the worker, for one request, once nobody else has it. Raises as `Lane.run`."""
@@ -279,19 +279,18 @@ class Keeper:
                 worker.kill()
 
     def close(self) -> None:
-        """Kill the worker and end the keeper; waits a second at most."""
+        """Kill the worker and end the thread; waits a second at most."""
         with self._change:
             if self._state is LaneState.CLOSED:
                 return
             self._state = LaneState.CLOSED
             if self._worker is not None:
                 self._worker.kill()
+            os.close(self._wake[1])  # which wakes the thread
             self._change.notify_all()
             self._turn.notify_all()
-            keeper = self._thread
-        self._wake_keeper()
-        if keeper is None:
+            thread = self._thread
+        if thread is None:
             os.close(self._wake[0])
-        elif keeper is not threading.current_thread():
-            keeper.join(1.0)
-        os.close(self._wake[1])
+        elif thread is not threading.current_thread():
+            thread.join(1.0)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from crashpath.runtime.errors import Failure, LoadCorrupt, ModelFolderError, NativeCrash
+from crashpath.runtime.messages import RemoteError
 
 
 @dataclass(slots=True)
@@ -26,6 +27,16 @@ class Backoff:
     def reset(self) -> None:
         """Begin again without a wait."""
         self._next = 0.0
+
+
+def kept(error: BaseException) -> BaseException:
+    """Return what a lane keeps of an error: a failure without its traceback, whose frames hold feeds in memory."""
+    if not isinstance(error, Failure):
+        return error
+    copy = type(error)(error.detail, error.evidence)
+    copy.phase = error.phase
+    copy.__cause__ = error.__cause__ if isinstance(error.__cause__, RemoteError) else None
+    return copy
 
 
 def while_away(last: BaseException | None, what: str) -> Failure:

@@ -103,7 +103,7 @@ class Segment:
         self._remap(size)
 
     def _remap(self, size: int) -> None:
-        self._map = None  # unmapped now, or with the last array that still looks into it
+        self._map, self.size = None, 0  # unmapped now, or with the last array that still looks into it
         self._map = mmap.mmap(self.file, size)
         self.size = size
 

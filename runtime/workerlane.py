@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Sequence
 from pathlib import Path as FilePath
 
-from crashpath.runtime.errors import DeviceFault
+from crashpath.runtime.errors import DeviceFault, ServingError
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.keeper import Keeper
 from crashpath.runtime.lane import LaneFacts, LaneSignature
@@ -35,6 +36,8 @@ class WorkerLane:
         memory_mib: int | None = None,
         backoff: tuple[float, float] = (0.1, 5.0),
     ) -> None:
+        if os.name != "posix":
+            raise ServingError("workers need sockets and files that are inherited, as Unix has them: use in_process")
         limits = folder.limits
         self.path = path
         plan = WorkerPlan(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import fcntl
 import json
 import os
 import signal
@@ -64,6 +63,8 @@ class WorkerProcess:
             undo.callback(self._answer.close)
             self._said = unnamed_file("output")
             undo.callback(os.close, self._said)
+            import fcntl  # Unix alone has it, as it has workers
+
             fcntl.fcntl(self._said, fcntl.F_SETFL, os.O_APPEND)  # so that it can be cut while it is written to
             here, there = socket.socketpair()
             undo.callback(here.close)
