@@ -54,12 +54,13 @@ class Seen:
     """What a session knows when a request comes.
 
     ``flagged``: a failure happened before (policies `sticky` and `once`). ``down`` is ``None`` while the main path is
-    ready, else the stem that says why it is not.
+    ready, else the stem that says why it is not; ``covered``: the policy lets that reason fall back.
     """
 
     breaker: BreakerState = BreakerState.CLOSED
     flagged: bool = False
     down: str | None = None
+    covered: bool = True
 
 
 _OF_A_PATH = (Phase.LOAD, Phase.WARMUP, Phase.INFER)
@@ -79,6 +80,8 @@ def first_step(policy: Policy, seen: Seen) -> Step:
         return Step(Do.TRY_FALLBACK, routes.HALF_OPEN)
     if seen.down is None:
         return _TRY_MAIN
+    if not seen.covered:
+        return Step(Do.RAISE_SAME, routes.NOT_COVERED)
     if policy.once and seen.flagged:
         return Step(Do.RAISE_SAME, routes.SECOND)
     return Step(Do.TRY_FALLBACK, seen.down)
@@ -99,7 +102,8 @@ def after_main(policy: Policy, flagged: bool, ending: Ending, error: Exception |
     if policy.once and flagged:
         return Step(Do.RAISE_SAME, routes.SECOND)
     if isinstance(error, Failure):
-        return Step(Do.TRY_FALLBACK, stem_of(error))
+        away = not error.tried and error.phase not in (Phase.LOAD, Phase.WARMUP)
+        return Step(Do.TRY_FALLBACK, routes.RESTARTING if away else stem_of(error))
     return Step(Do.TRY_FALLBACK, routes.BUSY)
 
 

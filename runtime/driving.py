@@ -93,9 +93,11 @@ class Driver:
     def _instead_of_main(self, feed: Arrays, request: Request, step: Step) -> Answer:
         cause = bare(self._standing.cause or Failure("the main path is not ready", "the state of its lane"))
         before = self._standing.flag()  # a path that is not ready has failed, too
-        if step.do is Do.RAISE_SAME or (before and self._policy.once):
+        if step.do is Do.TRY_FALLBACK and before and self._policy.once:  # another request was quicker
+            step = Step(Do.RAISE_SAME, routes.SECOND)
+        if step.do is Do.RAISE_SAME:
             request.troubles.append(Trouble(Phase.INFER, Path.MAIN, cause))
-            raise self._end(request, routes.SECOND, cause)
+            raise self._end(request, step.route, cause)
         request.rerouted = True
         return self._fall_back(feed, request, step.route, cause)
 
@@ -105,11 +107,15 @@ class Driver:
         ending = ending_of(error)
         flagged = ending in (Ending.FAILED, Ending.LATE, Ending.BUSY) and self._standing.flag()
         step = after_main(self._policy, flagged, ending, error)
+        if isinstance(error, Failure):
+            self._poke()
+        if isinstance(error, Failure) and not error.tried and step.do is Do.TRY_FALLBACK:
+            request.rerouted = True  # one death fails one request, not all that were waiting for their turn
+            return self._fall_back(feed, request, step.route, error)
         if ending is not Ending.REFUSED:
             request.troubles.append(Trouble(Phase.INFER, Path.MAIN, error))
         if isinstance(error, Failure):
             self._standing.failed(error)
-            self._poke()
         if step.do is Do.RAISE_SAME:
             raise self._end(request, step.route, error)
         cause = _as_failure(error)

@@ -86,11 +86,13 @@ class Failure(ServingError):
     ``detail`` is what the library or the dying process said, bounded; ``evidence`` says how the reason was
     recognised (exception type, ORT code, signal, the line that matched). The library's own error, where there
     was one in this process, is ``__cause__``. ``phase`` is the word of `values.Phase`, where whoever raised it knew.
+    ``tried`` is false where the path was known to be away and the request never reached it: no failure of its own.
     """
 
     failure_class: ClassVar[str] = "unclassified"
     name: ClassVar[str] = "failure"
     phase: str | None = None
+    tried: bool = True
 
     def __init__(self, detail: str, evidence: str = "") -> None:
         super().__init__(detail)

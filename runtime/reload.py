@@ -41,13 +41,16 @@ def kept(error: BaseException) -> BaseException:
 
 def while_away(last: BaseException | None, what: str) -> Failure:
     """Return what a request gets that meets a lane which is not ready: the class of the failure that took it down."""
+    again: Failure
     if isinstance(last, Failure):
         again = type(last)(f"{what} is not ready since it failed: {last.detail}", f"earlier failure: {last.evidence}")
         again.phase = last.phase
-        return again
-    if isinstance(last, ModelFolderError):
-        return LoadCorrupt(f"{what} is not ready: {last}", "model folder")
-    return NativeCrash(f"{what} is not ready" + (f" since: {last}" if last is not None else ""), "lane not ready")
+    elif isinstance(last, ModelFolderError):
+        again = LoadCorrupt(f"{what} is not ready: {last}", "model folder")
+    else:
+        again = NativeCrash(f"{what} is not ready" + (f" since: {last}" if last is not None else ""), "lane not ready")
+    again.tried = False
+    return again
 
 
 def as_failure(error: BaseException) -> Failure | None:

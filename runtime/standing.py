@@ -56,7 +56,8 @@ class Standing:
         facts = self._main.facts()
         if facts.state is LaneState.READY and self.barred is None:
             return Seen(self.state, self._flagged)
-        return Seen(self.state, self._flagged, self._why_down(facts))
+        down = self._why_down(facts)
+        return Seen(self.state, self._flagged, down, self.cause is None or self.policy.covers(self.cause))
 
     def flag(self) -> bool:
         """Set the flag, where the policy has one; whether it was set before."""

@@ -320,6 +320,29 @@ def test_a_restarting_main_path_is_not_waited_for(bench: Make) -> None:
     assert not b.session.ready().degraded
 
 
+def test_one_death_is_one_failure(bench: Make) -> None:
+    """A lane that dies fails the request that was on it; those that waited for their turn are sent on, not counted."""
+    b = bench(policy=QUICK)
+    for _ in range(5):
+        away = NativeCrash("not ready since it failed")
+        away.tried = False
+        b.main.script.append(away)
+        assert b.run().route == "main:restarting -> fallback:answered"
+    assert b.of(FailureEvent) == []
+    facts = b.session.facts()
+    assert facts.breaker is BreakerState.CLOSED
+    assert (facts.figures.requests.failures, facts.figures.requests.rerouted) == (0, 5)
+
+
+def test_a_policy_may_not_cover_why_main_is_away(bench: Make) -> None:
+    """A main path that is away for a reason that may not fall back is the caller's error, not a silent reroute."""
+    b = bench(policy=Policy("memory", frozenset({HostMemory})), lane={"loads": (LoadCorrupt("x"),) * 50})
+    with pytest.raises(LoadCorrupt):
+        b.run()
+    assert b.of(FailureEvent)[-1].route == "policy:excluded -> caller"
+    assert b.fallback.calls == 0
+
+
 def test_degraded_start(bench: Make) -> None:
     """A main path that fails to load with a known failure is tried again while the fallback answers."""
     b = bench(lane={"loads": (LoadTimeout("slow"), LoadTimeout("slow still"))})
