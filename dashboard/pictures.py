@@ -2,15 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from typing import NamedTuple
+
 import pandas as pd
 import plotly.express as px
 import plotly.graph_objects as go
 
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED
 
-OKABE_ITO = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#F0E442", "#999999")
+GREY = "#999999"
+HEADLINE_COLOURS = dict(zip(HEADLINES, ("#0072B2", "#E69F00", "#009E73", "#CC79A7", GREY), strict=True))
+"""A headline has one colour in every picture; *other* is grey, whatever is in it has a colour of its own."""
+OWN = ("#56B4E9", "#D55E00", "#F0E442", "#000000")
+COHORT_COLOURS = ("#332288", "#88CCEE", "#117733", "#DDCC77", "#CC6677", "#882255")
+"""Releases and platforms: none of the colours that stand for a headline or a class (Tol, 2021)."""
+PATTERNS = ("", "/", ".", "x")
 ORDER = (*HEADLINES, *(one.id for one in CLASSES), UNCLASSIFIED)
-"""Names in the order in which they are always shown, so that a colour means the same on every look."""
+"""Names in the order in which they are always shown."""
 HEIGHT = 360
 DAY_MS = 86_400_000
 MOST_TICKS = 14
@@ -19,14 +28,16 @@ MOST_TICKS = 14
 def bars_by_day(frame: pd.DataFrame, by: str) -> go.Figure:
     """Stacked bars of crashes a day. ``frame`` has the columns day, ``by`` and crashes."""
     names = _ordered(frame[by])
+    looks = looks_of(names)
     figure = px.bar(
         frame,
         x="day",
         y="crashes",
         color=by,
         category_orders={by: names},
-        color_discrete_sequence=OKABE_ITO,
-        pattern_shape=by if len(names) > len(OKABE_ITO) else None,
+        color_discrete_map={name: look.colour for name, look in looks.items()},
+        pattern_shape=by,
+        pattern_shape_map={name: look.pattern for name, look in looks.items()},
     )
     figure.update_xaxes(tickformat="%d %b\n%Y", dtick=DAY_MS if frame["day"].nunique() <= MOST_TICKS else None)
     return _plain(figure)
@@ -34,8 +45,49 @@ def bars_by_day(frame: pd.DataFrame, by: str) -> go.Figure:
 
 def bars_by_cohort(frame: pd.DataFrame, cohort: str) -> go.Figure:
     """Grouped bars of crashes by headline. ``frame`` has the columns ``cohort``, headline and crashes."""
-    figure = px.bar(frame, x="headline", y="crashes", color=cohort, barmode="group", color_discrete_sequence=OKABE_ITO)
+    figure = px.bar(
+        frame,
+        x=cohort,
+        y="crashes",
+        color="headline",
+        barmode="group",
+        category_orders={"headline": list(HEADLINES)},
+        color_discrete_map=HEADLINE_COLOURS,
+    )
+    figure.update_xaxes(type="category")  # a release such as 2026.10 is a name, not a number
     return _plain(figure)
+
+
+class Look(NamedTuple):
+    """How one name is drawn."""
+
+    colour: str
+    pattern: str
+
+
+def looks_of(names: Sequence[str]) -> dict[str, Look]:
+    """Return how names are drawn: headlines and classes alike on every page, others in the order given.
+
+    The classes of a headline have its colour and differ by pattern; those of *other* have colours of no headline.
+    """
+    rest = [name for name in names if name not in _LOOKS]
+    many = len(COHORT_COLOURS)
+    return {name: _LOOKS[name] for name in names if name in _LOOKS} | {
+        name: Look(COHORT_COLOURS[i % many], PATTERNS[i // many % len(PATTERNS)]) for i, name in enumerate(rest)
+    }
+
+
+def _fixed() -> dict[str, Look]:
+    looks = {name: Look(colour, "") for name, colour in HEADLINE_COLOURS.items()}
+    for name in HEADLINES[:-1]:
+        inside = [one.id for one in CLASSES if one.headline == name]
+        looks |= {id: Look(HEADLINE_COLOURS[name], PATTERNS[i]) for i, id in enumerate(inside)}
+    others = [one.id for one in CLASSES if one.headline == HEADLINES[-1]]
+    looks |= {id: Look(OWN[i % len(OWN)], PATTERNS[i // len(OWN)]) for i, id in enumerate(others)}
+    return looks | {UNCLASSIFIED: Look(GREY, "/")}
+
+
+_LOOKS = _fixed()
 
 
 def _ordered(names: pd.Series[str]) -> list[str]:

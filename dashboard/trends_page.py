@@ -9,6 +9,7 @@ import pandas as pd
 import streamlit as st
 
 from crashpath.dashboard.pictures import bars_by_cohort, bars_by_day
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import SettingsError, load_settings
 from crashpath.ingest.queries import Totals, store_totals
 from crashpath.ingest.store import Store, open_store
@@ -62,7 +63,7 @@ def _filled(store: Store) -> None:
         return
     _headline(view)
     st.subheader(f"Crashes by day and {by}")
-    outside = f" {view.outside:,} crashes lie outside these days." if view.outside else ""
+    outside = f" Outside these days: {many(view.outside, 'crash')}." if view.outside else ""
     st.caption(f"Days are UTC days of the crash. Counts, not rates: no attempts are set against them.{outside}")
     if not view.days:
         st.info("No crash passes these filters.")
@@ -112,7 +113,8 @@ def _headline(view: View) -> None:
         column.metric(count.key, f"{count.crashes:,}", share, delta_color="off", delta_arrow="off")
     totals = view.totals
     st.caption(
-        f"{totals.crashes:,} crashes · {totals.signatures:,} signatures · {totals.clusters:,} clusters · "
+        f"{many(totals.crashes, 'crash')} · {many(totals.signatures, 'signature')} · "
+        f"{many(totals.clusters, 'cluster')} · "
         f"{totals.unclassified / totals.crashes:.1%} unclassified · {totals.quarantined:,} in quarantine"
     )
 

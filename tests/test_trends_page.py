@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
+import pandas as pd
 import pytest
 from streamlit.testing.v1 import AppTest
 
 from crashpath.dashboard import app as app_module
+from crashpath.dashboard.pictures import bars_by_cohort, bars_by_day, looks_of
 from crashpath.dashboard.testing import a_night
+from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
 from crashpath.ingest.store import open_store
 
+DAY = date(2026, 2, 1)
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nMemoryError: <script>alert(1)</script>\n'
 
 
@@ -63,3 +68,23 @@ def test_broken_store_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.Mon
     file.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
     page = opened(f"sqlite:///{file}", monkeypatch)
     assert "not a SQLite database" in page.error[0].value
+
+
+def test_a_colour_means_the_same_in_both_pictures() -> None:
+    """A headline has one colour wherever it is drawn, its classes have it too, and nothing else has it; names of one
+    picture differ in colour or pattern."""
+    classes = [one.id for one in CLASSES] + [UNCLASSIFIED]
+    by_day = bars_by_day(pd.DataFrame([(DAY, c, 1) for c in classes], columns=["day", "class", "crashes"]), "class")
+    by_release = bars_by_cohort(
+        pd.DataFrame([("2026.10", h, 1) for h in HEADLINES], columns=["release", "headline", "crashes"]), "release"
+    )
+    headline_colour = {bar.name: bar.marker.color for bar in by_release.data}
+    assert len(set(headline_colour.values())) == len(HEADLINES)
+    looks = {bar.name: (bar.marker.color, bar.marker.pattern.shape) for bar in by_day.data}
+    assert len(set(looks.values())) == len(classes)
+    named = {colour: name for name, colour in headline_colour.items() if name != HEADLINES[-1]}
+    for name, (colour, _) in looks.items():
+        assert named.get(colour, HEADLINES[-1]) == headline_of(name)
+    releases = looks_of([f"2026.{n}" for n in range(20)])
+    assert not {look.colour for look in releases.values()} & {colour for colour, _ in looks.values()}
+    assert len(set(releases.values())) == len(releases)
