@@ -14,15 +14,18 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from crashpath.dashboard.digest import write_digest
 from crashpath.dashboard.engines import clusterer
-from crashpath.dashboard.errors import UsageError
+from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
+from crashpath.dashboard.inputs import sources
 from crashpath.dashboard.nightly import NightOptions, run_night
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.dashboard.summary import NightSummary, print_summary
 from crashpath.ingest.feed import Fed, FeedOptions
 from crashpath.ingest.model import Facts, Phase
 from crashpath.ingest.store import open_store
+from crashpath.ingest.store_errors import StoreMissing
 
 
 def register(app: typer.Typer) -> None:
@@ -44,12 +47,17 @@ def nightly(
     as_of: str | None = typer.Option(None, metavar="TIME", help="Take this as now (ISO 8601); for replays."),
     source: str | None = typer.Option(None, metavar="NAME", help="Name of standard input as a source."),
     max_quarantine: float | None = typer.Option(None, help="Share in quarantine above which the night is partial."),
+    exclude: list[str] | None = typer.Option(
+        None, metavar="GLOB", help="Leave these files out: by name (*.bin), or by path (old/*). Repeat it for more."
+    ),
     wait: float | None = typer.Option(None, metavar="SECONDS", help="Wait this long for a night that is running."),
     digest: Path | None = typer.Option(None, metavar="FILE", help="Also write the figures as Markdown."),
     as_json: JsonOption = False,
 ) -> int:
     """Read the night's logs, group them, and update the trends. Running it again on the same logs adds nothing."""
-    settings = load_settings(db=db, tz=tz, max_quarantine=max_quarantine, lease_wait=wait)
+    settings = load_settings(
+        db=db, tz=tz, max_quarantine=max_quarantine, lease_wait=wait, exclude=tuple(exclude) if exclude else None
+    )
     if phase is not None and phase not in tuple(Phase):
         raise UsageError(f"--phase {phase} is none of {', '.join(Phase)}.")
     now = _time(as_of, settings.tz) if as_of else None
@@ -62,6 +70,7 @@ def nightly(
             host=host or socket.gethostname(),
         ),
         attempts=attempts,
+        exclude=settings.exclude,
         max_quarantine=settings.max_quarantine,
         examples=settings.examples,
         lease_wait=settings.lease_wait,
@@ -85,8 +94,24 @@ def _run(
     def clock() -> datetime:
         return now or datetime.now(UTC)
 
-    with open_store(settings.db) as store, watching(as_json) as progress:
+    with open_store(settings.db, create=_may_make(settings, paths)) as store, watching(as_json) as progress:
         return run_night(store, paths, options, clusterer(settings), clock=clock, progress=progress)
+
+
+def _may_make(settings: Settings, paths: list[str]) -> bool:
+    """Whether a store may be made where there is none: not for paths of which none can be read, a slip of the pen.
+
+    Raises ``InputError`` where there is no store, either.
+    """
+    problems = [found.problem for found in sources(paths, settings.exclude)]
+    if not problems or None in problems:
+        return True
+    try:
+        open_store(settings.db, create=False).close()
+    except StoreMissing as missing:
+        more = f" (and {many(len(problems) - 1, 'more path')})" if len(problems) > 1 else ""
+        raise InputError(f"{str(problems[0]).rstrip('.')}{more}. Nothing was read and no store was made.") from missing
+    return False
 
 
 def _time(text: str, tz: str) -> datetime:
@@ -146,7 +171,9 @@ class Lines:
     def done(self, fed: Fed) -> None:
         """Say what came of a source that was not as it had been."""
         if fed.records or fed.problem:
-            sys.stderr.write(f"{fed.outcome} {fed.path}: {fed.records} records, {fed.counts.new_crashes} new\n")
+            sys.stderr.write(
+                f"{fed.outcome} {fed.path}: {many(fed.records, 'record')}, {fed.counts.new_crashes:,} new\n"
+            )
 
     def stage(self, name: str) -> None:
         """Say that a stage begins."""

@@ -6,6 +6,7 @@ import os
 from pathlib import Path
 
 from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.summary import NightSummary
 
 
@@ -29,9 +30,10 @@ def digest(summary: NightSummary) -> str:
     lines += [f"| {name} | {count} | {count / total:.1%} |" for name, count in summary.classes]
     lines += [
         "",
-        f"{summary.new_crashes} new crashes, {summary.new_signatures} new signatures, "
-        f"{summary.new_clusters} new clusters. Unclassified: {summary.unclassified_share:.1%}. "
+        f"{many(summary.new_crashes, 'new crash')}, {many(summary.new_signatures, 'new signature')}, "
+        f"{many(summary.new_clusters, 'new cluster')}. Unclassified: {summary.unclassified_share:.1%}. "
         f"Quarantine: {summary.quarantined}. Redactions: {summary.redactions}.",
     ]
+    lines += [summary.note] if summary.note else []
     lines += [f"- {problem}" for problem in summary.problems]
     return "\n".join(lines) + "\n"

@@ -4,21 +4,25 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from datetime import UTC, datetime, tzinfo
+from fnmatch import fnmatchcase
+from pathlib import PurePath
 from typing import Any
 
 from crashpath.dashboard.errors import InputError
 from crashpath.ingest.event_lines import split_all
 from crashpath.ingest.model import Record
-from crashpath.ingest.read import expand, open_source
+from crashpath.ingest.read import Found, expand, open_source
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.split import SplitOptions, Undecodable, one_record
 from crashpath.ingest.unpack import SourceError
 
 STDIN = "-"
+RECORDS = (".jsonl", ".ndjson")
+LONGEST = 1 << 24
 PACKED = (b"\x1f\x8b", b"\x28\xb5\x2f\xfd", b"\xfd7zXZ", b"PK\x03\x04")
 
 
@@ -28,6 +32,32 @@ class Fields:
 
     text: str = "log"
     id: str = "id"
+
+
+def sources(paths: Sequence[str], exclude: Sequence[str] = ()) -> tuple[Found, ...]:
+    """Return what files, folders, globs and ``-`` name, less what is excluded.
+
+    A glob without a slash is held against the file's name, one with a slash against the path or its end.
+    """
+    return tuple(found for found in expand(paths) if not any(_fits(found.path, glob) for glob in exclude))
+
+
+def _fits(path: str, glob: str) -> bool:
+    if "/" not in glob:
+        return fnmatchcase(PurePath(path).name, glob)
+    return fnmatchcase(path, glob) or fnmatchcase(path, f"*/{glob.removeprefix('./')}")
+
+
+def looks_like_records(path: str, fields: Fields) -> bool:
+    """Whether a file seems to hold one record a line: by its name, and by an object with a text in its first line."""
+    if not path.endswith(RECORDS):
+        return False
+    try:
+        with open(path, "rb") as file:
+            document = json.loads(file.readline(LONGEST))
+    except (OSError, ValueError):
+        return False
+    return isinstance(document, dict) and isinstance(document.get(fields.text), str)
 
 
 @dataclass(frozen=True, slots=True)

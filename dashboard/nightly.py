@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Protocol
 
 from crashpath.clustering.night import Clustered, Clusterer
+from crashpath.dashboard.inputs import sources
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.summary import NightSummary
 from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.batch import BatchCounts
@@ -27,7 +29,7 @@ from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome, clean
 from crashpath.ingest.lease import Lease
 from crashpath.ingest.nights import Status, finish_night, start_night
 from crashpath.ingest.queries import store_totals
-from crashpath.ingest.read import Found, expand
+from crashpath.ingest.read import Found
 from crashpath.ingest.rules import load_rules
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts, StoreError
@@ -67,10 +69,11 @@ class Silent:
 
 @dataclass(frozen=True, slots=True)
 class NightOptions:
-    """What a night reads and how. ``attempts`` is a file of attempt counts."""
+    """What a night reads and how. ``attempts`` is a file of attempt counts, ``exclude`` globs of files to leave out."""
 
     feed: FeedOptions = field(default_factory=FeedOptions)
     attempts: str | None = None
+    exclude: tuple[str, ...] = ()
     max_quarantine: float = 0.01
     examples: int = 20
     lease_wait: float = 0.0
@@ -101,7 +104,7 @@ def run_night(
             writer = Writer(store, night, clean, fence=lease.fence, examples=options.examples)
             with watch.stage("read"), tempfile.TemporaryDirectory(prefix="crashpath-") as scratch:
                 feeder = Feeder(store, writer, load_rules(), options.feed, clock)
-                fed = _feed_all(feeder, paths, options.source_name, Path(scratch), progress)
+                fed = _feed_all(feeder, sources(paths, options.exclude), options.source_name, Path(scratch), progress)
             watch.move("read", "store", sum(one.store_seconds for one in fed))
             attempts, problem = _attempts(store, options.attempts, clock)
             clustered = clusterer.run(store, night, clock=clock, say=progress.stage, fence=lease.fence)
@@ -160,9 +163,8 @@ class Stopwatch:
 
 
 def _feed_all(
-    feeder: Feeder, paths: Sequence[str], source_name: str | None, scratch: Path, progress: Progress
+    feeder: Feeder, found: Sequence[Found], source_name: str | None, scratch: Path, progress: Progress
 ) -> list[Fed]:
-    found = expand(paths)
     fed = []
     for number, one in enumerate(found, start=1):
         progress.source(number, len(found), one.path)
@@ -198,7 +200,10 @@ def _status(fed: Sequence[Fed], problems: Sequence[str], max_quarantine: float) 
     if problems:
         return "partial", problems[0]
     if total and quarantined / total > max_quarantine:
-        return "partial", f"{quarantined} of {total} records went to quarantine, more than {max_quarantine:.2%}"
+        return (
+            "partial",
+            f"{quarantined:,} of {many(total, 'record')} went to quarantine, more than {max_quarantine:.2%}",
+        )
     return "complete", None
 
 

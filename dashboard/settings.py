@@ -35,6 +35,7 @@ class Settings(BaseSettings):
     patterns: tuple[str, ...] = Field(
         default=("logs/{release}/{platform}/*",), description="path patterns that tell a log's facts"
     )
+    exclude: tuple[str, ...] = Field(default=(), description="globs of files that are not read")
     encoder: str = Field(default="minilm", description="minilm, or a sentence-transformers model by name or path")
     lease_wait: float = Field(default=0.0, ge=0, description="seconds to wait for a night that is running")
 

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from crashpath.dashboard.plurals import many
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
 
 
@@ -61,6 +62,13 @@ class NightSummary:
         total = sum(count for _, count in self.classes)
         return dict(self.classes).get(UNCLASSIFIED, 0) / total if total else 0.0
 
+    @property
+    def note(self) -> str | None:
+        """A sentence where the night was given nothing to read; ``None`` where it was."""
+        if self.sources or self.skipped or self.empty or self.unreadable:
+            return None
+        return "There was nothing to read: no log file lies where this night looked, or --exclude leaves all out."
+
     def document(self) -> dict[str, Any]:
         """The document that ``nightly --json`` prints."""
         return {
@@ -95,6 +103,7 @@ class NightSummary:
             "clustering_method": self.clustering_method,
             "seconds": {stage: round(spent, 3) for stage, spent in self.seconds},
             "problems": list(self.problems),
+            "note": self.note,
         }
 
 
@@ -105,6 +114,8 @@ def print_summary(summary: NightSummary, console: Console) -> None:
 
 def _blocks(summary: NightSummary) -> list[RenderableType]:
     blocks: list[RenderableType] = [Text(f"Night {summary.night} · {summary.status}", style="bold"), _figures(summary)]
+    if summary.note:
+        blocks.insert(1, Text(summary.note))
     if summary.crashes:
         blocks += [Text(), _headline(summary), Text(), _classes(summary)]
     blocks += [Text(), Text("seconds  " + " · ".join(f"{stage} {spent:.1f}" for stage, spent in summary.seconds))]
@@ -116,19 +127,19 @@ def _figures(summary: NightSummary) -> Table:
     table = Table.grid(padding=(0, 2))
     rows = (
         ("sources", _sources(summary)),
-        ("records", f"{summary.records:,} in {summary.lines:,} lines"),
+        ("records", f"{summary.records:,} in {many(summary.lines, 'line')}"),
         ("crashes", f"{summary.new_crashes:,} new, {summary.crashes:,} in the store"),
         ("variants", f"{summary.variants:,}"),
         ("signatures", f"{summary.new_signatures:,} new, {summary.signatures:,} in the store"),
-        ("embedded", f"{summary.embedded:,} texts (only what had no vector yet)"),
+        ("embedded", f"{many(summary.embedded, 'text')} (only what had no vector yet)"),
         *_proposal(summary),
         (
             "clusters",
-            f"{summary.new_clusters:,} born, {summary.joined:,} signatures joined, {summary.clusters:,} in all",
+            f"{summary.new_clusters:,} born, {many(summary.joined, 'signature')} joined, {summary.clusters:,} in all",
         ),
         ("quarantine", f"{summary.quarantined:,}"),
         ("redactions", f"{summary.redactions:,}"),
-        ("attempts", f"{summary.attempts:,} rows"),
+        ("attempts", many(summary.attempts, "row")),
     )
     for name, value in rows:
         table.add_row(name, value)
@@ -178,6 +189,10 @@ def _proposal(summary: NightSummary) -> tuple[tuple[str, str], ...]:
     if not summary.umap_points or summary.clustering_method != "umap+hdbscan":
         return (("UMAP", f"not run: too few points, {summary.clustering_method} on cosine distance instead"),)
     return (
-        ("UMAP", f"{summary.umap_points:,} points -> {summary.umap_components} components"),
-        ("HDBSCAN", f"proposed {summary.hdbscan_groups:,} groups, {summary.hdbscan_noise:,} points are noise"),
+        ("UMAP", f"{many(summary.umap_points, 'point')} -> {many(summary.umap_components, 'component')}"),
+        (
+            "HDBSCAN",
+            f"proposed {many(summary.hdbscan_groups, 'group')}, {many(summary.hdbscan_noise, 'point')} "
+            f"{'is' if summary.hdbscan_noise == 1 else 'are'} noise",
+        ),
     )

@@ -181,6 +181,19 @@ def test_unreadable_sources_lose_nothing_else(store: Store, logs: Path, tmp_path
     assert all(problem.count("\n") == 0 and problem.endswith(".") for problem in night.problems)
 
 
+def test_excluded_files_do_not_make_a_night_partial(store: Store, logs: Path) -> None:
+    """Files that a glob excludes, by name or by path, are as if they were not there; all others are read."""
+    (logs / "program.bin").write_bytes(Path(sys.executable).resolve().read_bytes()[:4096])
+    (logs / "old").mkdir()
+    (logs / "old" / "core").write_bytes(b"\x7fELF\0\0")
+    assert a_night(store, [logs]).status == "partial"
+    night = a_night(store, [logs, logs / "program.bin"], NightOptions(exclude=("*.bin", "old/*")))
+    assert (night.status, night.unreadable, night.skipped) == ("complete", 0, 4)
+    for glob in ("*/linux/*", str(logs / "*")):
+        assert a_night(store, [logs], NightOptions(exclude=(glob,))).note is not None
+    assert a_night(store, [logs], NightOptions(exclude=("linux", "BUSY.log", "old"))).unreadable == 2
+
+
 def test_folder_without_permission(store: Store, logs: Path) -> None:
     """A folder that may not be read is named, and the other paths are read."""
     if os.geteuid() != 0:
