@@ -6,14 +6,39 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 import typer
+from rich.table import Table
 
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest import upgrade as upkeep
 from crashpath.ingest.store import open_store
 
 app = typer.Typer(help="Upgrade, check or back up the store.", no_args_is_help=True)
+WORDS = {
+    "night": "nights",
+    "source": "sources (log files read)",
+    "crash": "crashes",
+    "variant": "variants",
+    "signature": "signatures",
+    "cluster": "clusters",
+    "cluster_event": "changes of clusters (born, joined, classed, …)",
+    "embedding": "texts with a vector of the encoder",
+    "exemplar": "texts kept as examples",
+    "crash_daily": "daily counts of crashes",
+    "quarantine": "pieces in quarantine",
+    "attempts": "counts of attempts",
+    "event_batch": "batches of attempts that the runtime told of",
+    "decision": "decisions that people took",
+    "drill": "drills",
+    "coverage_run": "runs whose path coverage was measured",
+    "coverage_hit": "parts of the paths that those runs touched",
+    "review": "release reviews",
+    "lease": "nights that hold or left a lease",
+    "project": "projects",
+}
+"""What the tables hold, in the words of docs/words.md."""
 
 
 @app.command()
@@ -31,19 +56,34 @@ def upgrade(db: DbOption = None, as_json: JsonOption = False) -> int:
 
 @app.command()
 def check(db: DbOption = None, as_json: JsonOption = False) -> int:
-    """Look for damage, and count the rows of each table."""
+    """Look for damage, and count what the store holds."""
     with open_store(load_settings(db=db).db, create=False) as store:
         found = upkeep.check(store)
     if as_json:
         document = {"revision": found.revision, "problems": found.problems, "rows": dict(found.rows)}
         emit(document | {"bytes": found.size})
     else:
-        for table, rows in found.rows:
-            console().print(f"{table:<16}{rows:>10,}")
-        console().print(f"schema {found.revision}, {found.size:,} bytes, {len(found.problems)} problems")
+        console().print(_counts(found.rows))
+        state = "no damage found" if not found.problems else many(len(found.problems), "problem")
+        size = f", {many(found.size, 'byte')}" if found.size else ""
+        console().print(f"schema {found.revision}{size}, {state}")
     for problem in found.problems:
         complain(problem)
+    if found.problems:
+        complain("The store is damaged. Go back to a backup, or read the logs into a new store.")
     return Exit.FAILED if found.problems else Exit.DONE
+
+
+def _counts(rows: tuple[tuple[str, int], ...]) -> Table:
+    """The rows of each table under what they are, in the order in which they come about."""
+    table = Table.grid(padding=(0, 2))
+    table.add_column()
+    table.add_column(justify="right")
+    counted = dict(rows)
+    order = [name for name in WORDS if name in counted] + sorted(set(counted) - set(WORDS))
+    for name in order:
+        table.add_row(WORDS.get(name, name.replace("_", " ")), f"{counted[name]:,}")
+    return table
 
 
 @app.command()

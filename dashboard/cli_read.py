@@ -20,11 +20,12 @@ from rich.table import Table
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED
 from crashpath.ingest.queries import ClusterRow, cluster_list
 from crashpath.ingest.store import open_store
-from crashpath.ingest.trends import Dimension, Filters, counts_by_day
+from crashpath.ingest.trends import DayCount, Dimension, Filters, counts_by_day
 
 By = StrEnum("By", {name: name for name in get_args(Dimension)})  # type: ignore[misc]  # names come from the queries
 BY_HEADLINE = By("headline")
@@ -68,15 +69,18 @@ def clusters(
         raise UsageError(f"--class {failure_class} is none of {', '.join(known)}.")
     filters = Filters(release=release, platform=platform, failure_class=failure_class)
     with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
-        rows = cluster_list(session, filters, limit=limit)
+        found = cluster_list(session, filters)
+    rows = found[:limit]
     if as_json:
         emit([asdict(row) for row in rows])
         return Exit.DONE
     if not rows:
-        found = filters != Filters()
-        console().print("No cluster passes these filters." if found else "No clusters yet. Run crashpath nightly LOGS…")
+        some = filters != Filters()
+        console().print("No cluster passes these filters." if some else "No clusters yet. Run crashpath nightly LOGS…")
         return Exit.DONE
     console().print(_cluster_table(rows))
+    if len(rows) < len(found):
+        console().print(f"{len(rows):,} of {many(len(found), 'cluster')}; --limit {len(found)} shows all.")
     return Exit.DONE
 
 
@@ -106,8 +110,10 @@ def trends(
     filters = Filters(release=release, platform=platform)
     with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
         rows = counts_by_day(session, cast("Dimension", by.value), filters)
+    outside = 0
     if rows:
         since = max(row.day for row in rows) - timedelta(days=days - 1)
+        outside = sum(row.crashes for row in rows if row.day < since)
         rows = tuple(row for row in rows if row.day >= since)
     place = {name: i for i, name in enumerate(ORDER)}
     rows = tuple(sorted(rows, key=lambda row: (row.day, place.get(row.key, len(place)), row.key)))
@@ -115,18 +121,27 @@ def trends(
         emit([{"day": row.day.isoformat(), by.value: row.key, "crashes": row.crashes} for row in rows])
         return Exit.DONE
     if not rows:
-        console().print("No crashes yet. Run crashpath nightly LOGS… first.")
+        none = (
+            "No crash passes these filters." if filters != Filters() else "No crashes yet. Run crashpath nightly LOGS…"
+        )
+        console().print(none)
         return Exit.DONE
+    console().print(_day_table(rows, by.value))
+    if outside:
+        console().print(f"Not shown: {many(outside, 'crash')} on earlier days; --days N looks further back.")
+    return Exit.DONE
+
+
+def _day_table(rows: tuple[DayCount, ...], by: str) -> Table:
     table = Table(box=None, pad_edge=False, header_style="bold")
     table.add_column("day (UTC)")
-    table.add_column(by.value)
+    table.add_column(by)
     table.add_column("crashes", justify="right")
     last: date | None = None
     for row in rows:
         table.add_row("" if row.day == last else row.day.isoformat(), row.key, f"{row.crashes:,}")
         last = row.day
-    console().print(table)
-    return Exit.DONE
+    return table
 
 
 def dashboard(
@@ -143,6 +158,7 @@ def dashboard(
         "server.address": address,
         "server.headless": "true",
         "browser.gatherUsageStats": "false",
+        "client.toolbarMode": "minimal",  # no button that would deploy the page somewhere else
     }
     command += [f"--{name}={value}" for name, value in options.items()]
     console().print(f"Dashboard of {settings.db} on http://{address}:{port}")

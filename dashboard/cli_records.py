@@ -9,6 +9,7 @@ from typing import Annotated, Any
 from zoneinfo import ZoneInfo
 
 import typer
+from rich.table import Table
 from rich.text import Text
 
 from crashpath.clustering.classifier import Verdict
@@ -20,8 +21,8 @@ from crashpath.clustering.vectors import MemoryCache
 from crashpath.dashboard import engines
 from crashpath.dashboard.errors import InputError
 from crashpath.dashboard.exits import Exit
-from crashpath.dashboard.faces import JsonOption, complain, console, emit
-from crashpath.dashboard.inputs import Fields, Given, given_lines, given_logs
+from crashpath.dashboard.faces import JsonOption, complain, console, emit, tell
+from crashpath.dashboard.inputs import Fields, Given, given_lines, given_logs, looks_like_records
 from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.classes import UNCLASSIFIED, headline_of
@@ -29,6 +30,8 @@ from crashpath.ingest.model import Analysis
 from crashpath.ingest.rules import load_rules
 
 CHUNK = 256
+ROOT = 200
+"""Characters of a root line that are shown; --json has all of it."""
 NO_TEXT = Verdict(UNCLASSIFIED, headline_of(UNCLASSIFIED), 0.0, ("there was no text to read",))
 
 
@@ -82,7 +85,7 @@ def _command(work: Callable[[_Reader, bool], None]) -> Callable[..., int]:
         tz: Zone = None,
         as_json: JsonOption = False,
     ) -> int:
-        reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field) if jsonl else None)
+        reader = _Reader(load_settings(tz=tz), paths, Fields(text_field, id_field), jsonl=jsonl)
         work(reader, as_json)
         return reader.code
 
@@ -96,7 +99,7 @@ def classify(reader: _Reader, as_json: bool) -> None:
             if as_json:
                 emit(answer.document())
             else:
-                _say(answer, "")
+                _say(answer)
 
 
 def group(reader: _Reader, as_json: bool) -> None:
@@ -107,37 +110,49 @@ def group(reader: _Reader, as_json: bool) -> None:
     grouping = group_items(items, reader.encoder, cache=reader.cache)
     said = {key: answer.id for key, answer in zip(keys, answers, strict=True)}
     for answer, grouped in zip(answers, grouping.records, strict=True):
+        near = grouped.nearest
         if as_json:
-            near = grouped.nearest
             nearest = None if near is None else {"id": said[near.id], "similarity": near.similarity}
             emit(answer.document() | {"cluster": grouped.cluster, "nearest": nearest})
         else:
-            _say(answer, f"{grouped.cluster:<7}")
+            words = "none: it is alone" if near is None else f"{said[near.id]}, similarity {near.similarity:.2f}"
+            _say(answer, grouped.cluster, words)
 
 
 class _Reader:
     """The input of one command, and what it is read with."""
 
-    def __init__(self, settings: Settings, paths: list[str], fields: Fields | None) -> None:
+    def __init__(self, settings: Settings, paths: list[str], fields: Fields, *, jsonl: bool) -> None:
         self._settings = settings
         self._paths = paths
         self._fields = fields
+        self._jsonl = jsonl
         self._rules = load_rules()
         self.analyser = Analyser(self._rules, redacting=False)
         self.cache = MemoryCache()
         self.code = Exit.DONE
+        self._told = False
 
     @property
     def encoder(self) -> Encoder:
+        if not self._told:
+            self._told = True
+            tell("loading the encoder …")
         return engines.encoder(self._settings.encoder)
 
     def records(self) -> Iterator[Given]:
         """Yield what is given; what cannot be read is said at once, and the rest goes on."""
         tz = ZoneInfo(self._settings.tz)
-        if self._fields is not None:
+        if self._jsonl:
             for path in self._paths:
                 yield from given_lines(path, self._fields, tz)
             return
+        for path in self._paths:
+            if looks_like_records(path, self._fields):
+                complain(
+                    f"{path} seems to hold one record a line; it is read as a log. With --jsonl a line is a record."
+                )
+                break
         for one in given_logs(self._paths, self._rules, tz):
             if isinstance(one, InputError):
                 complain(str(one))
@@ -171,12 +186,23 @@ def _item(key: str, answer: Answer) -> Item:
     return make_item(key, "", "", "", signature=key) if answer.analysis is None else item_of(answer.analysis, id=key)
 
 
-def _say(answer: Answer, prefix: str) -> None:
+def _say(answer: Answer, cluster: str = "", nearest: str | None = None) -> None:
+    """Print one record for a person: its class with the probability, its root line, and what speaks for the class."""
     root = answer.analysis.root if answer.analysis else None
-    line = " ".join(f"{root.type}: {root.message}".split()) if root else "no text"
-    head = f"{prefix}{answer.verdict.failure_class:<16}{answer.verdict.probability:.2f}  "
-    console().print(Text(head + str(answer.id)), no_wrap=True, overflow="ellipsis", crop=True)
-    console().print(Text(f"  {line}"), no_wrap=True, overflow="ellipsis")
+    line = " ".join((f"{root.type}: {root.message}" if root.type else root.message).split()) if root else "no text"
+    head = f"{cluster:<7}" if cluster else ""
+    head += f"{answer.verdict.failure_class:<16}{answer.verdict.probability:.2f}  {answer.id}"
+    table = Table.grid(padding=(0, 1))
+    table.add_column(no_wrap=True)
+    table.add_column(overflow="fold")
+    table.add_row("  root", Text(line if len(line) <= ROOT else line[: ROOT - 1] + "…"))
+    for number, reason in enumerate(answer.verdict.evidence):
+        table.add_row("" if number else "  because", Text(reason))
+    if nearest is not None:
+        table.add_row("  nearest", Text(nearest))
+    out = console()
+    out.print(Text(head, style="bold"), overflow="fold")
+    out.print(table)
 
 
 def _chunks(records: Iterator[Given]) -> Iterator[list[Given]]:

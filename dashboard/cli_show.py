@@ -10,6 +10,7 @@ from rich.text import Text
 
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.details import ClusterDetail, CrashDetail, Example, SignatureDetail
 from crashpath.ingest.details import show as find
@@ -19,6 +20,18 @@ from crashpath.ingest.store import open_store
 
 MARKS = {Role.ROOT: "> ", Role.CASCADE: "~ ", Role.CONFIRMATION: "+ ", Role.CONTEXT: "  "}
 STYLES = {Role.ROOT: "bold", Role.CASCADE: "dim", Role.CONFIRMATION: "cyan", Role.CONTEXT: ""}
+JOINED = {
+    "birth": "began this cluster or came in together with the first one",
+    "join": "joined this cluster, which was there before",
+    "recluster": "came here when clusters were formed anew",
+    "person": "was put here by a person",
+}
+"""What the store calls the ways into a cluster, in words."""
+WHY = {
+    "shared": "words that both have",
+    "differing": "words that only one has",
+    "words": "in short",
+}
 MOST_LINES = 40
 MOST_SIGNATURES = 10
 
@@ -56,19 +69,19 @@ def _lines(found: ClusterDetail | SignatureDetail | CrashDetail) -> Iterator[Tex
 
 def _cluster(found: ClusterDetail) -> Iterator[Text]:
     row = found.row
-    yield Text(f"{row.id} · {row.failure_class} · {row.crashes:,} crashes", style="bold")
+    yield Text(f"{row.id} · {row.failure_class} · {many(row.crashes, 'crash')}", style="bold")
     yield Text(f"{row.name or row.root_line}")
     if row.probability is not None:
-        yield Text(f"class by {row.class_by}, probability {row.probability:.2f}")
+        yield Text(f"class given by the {row.class_by}, probability {row.probability:.2f}")
     for reason in found.evidence:
         yield Text(f"  because {reason}")
     yield Text(f"first seen {row.first_day} in {row.first_release}, last {row.last_day} in {row.last_release}")
     for name, counts in (("release", found.by_release), ("platform", found.by_platform), ("path", found.by_path)):
         yield Text(f"by {name}: " + ", ".join(f"{count.key} {count.crashes:,}" for count in counts))
     yield Text()
-    yield Text(f"{len(found.signatures)} signatures", style="bold")
+    yield Text(many(len(found.signatures), "signature"), style="bold")
     for one in found.signatures[:MOST_SIGNATURES]:
-        yield Text(f"  {one.id}  {one.crashes:,} crashes  {_why(one)}")
+        yield Text(f"  {one.id}  {many(one.crashes, 'crash')}  {_joined(one)}")
     if len(found.signatures) > MOST_SIGNATURES:
         yield Text(f"  … and {len(found.signatures) - MOST_SIGNATURES} more (--json lists all)")
     if found.signatures:
@@ -76,18 +89,30 @@ def _cluster(found: ClusterDetail) -> Iterator[Text]:
         yield from _example(found.signatures[0].examples)
 
 
-def _why(one: SignatureDetail) -> str:
+def _joined(one: SignatureDetail) -> str:
+    """Say how a signature came to its cluster, and what it was compared with."""
+    if one.joined_by is None:
+        return "is in no cluster yet"
+    words = JOINED.get(one.joined_by, one.joined_by)
     why = one.why or {}
-    nearest, distance = why.get("exemplar"), why.get("distance")
-    near = f": nearest {nearest} at {distance}" if nearest else ""
-    return f"{one.joined_by or 'not clustered yet'}{near}"
+    nearest, distance, limit = why.get("exemplar"), why.get("distance"), why.get("threshold")
+    if not nearest or not isinstance(distance, (int, float)):
+        return words
+    allowed = f" (joins up to {limit:.2f})" if isinstance(limit, (int, float)) else ""
+    place = "nearest outside it" if one.joined_by == "birth" else "nearest in it"
+    return f"{words}; {place}: {nearest} at distance {distance:.2f}{allowed}"
 
 
 def _signature(found: SignatureDetail) -> Iterator[Text]:
-    yield Text(f"{found.id} · {found.crashes:,} crashes · cluster {found.cluster or 'none yet'}", style="bold")
+    yield Text(f"{found.id} · {many(found.crashes, 'crash')} · cluster {found.cluster or 'none yet'}", style="bold")
     yield Text(explain(Signature(found.id, found.text, found.tree)))
-    for name, value in (found.why or {}).items():
-        yield Text(f"{name}: {value}")
+    yield Text(_joined(found))
+    why = found.why or {}
+    for name, what in WHY.items():
+        value = why.get(name)
+        words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value or "")
+        if words:
+            yield Text(f"  {what}: {words}")
     yield Text()
     yield from _example(found.examples)
 

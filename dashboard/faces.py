@@ -25,6 +25,12 @@ def complain(message: str) -> None:
     sys.stderr.write(f"crashpath: {' '.join(message.split())}\n")
 
 
+def tell(message: str) -> None:
+    """Print one line on standard error where a person watches it; say nothing in a job's log."""
+    if sys.stderr.isatty():
+        sys.stderr.write(f"{message}\n")
+
+
 def emit(document: Any) -> None:
     """Print one JSON document, on one line, on standard output."""
     sys.stdout.write(json.dumps(document, ensure_ascii=False, default=str) + "\n")

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,8 @@ import pytest
 
 from crashpath.dashboard import cli
 from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import tell
+from crashpath.dashboard.inputs import Fields, looks_like_records
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.store import open_store
 
@@ -158,3 +162,119 @@ def test_group_finds_the_same_failure(grouped: list[dict[str, object]]) -> None:
     assert by_id["a"]["cluster"] == by_id["d"]["cluster"] != by_id["c"]["cluster"]
     assert by_id["a"]["nearest"]["id"] == "d"  # type: ignore[index]  # a JSON object
     assert by_id["a"]["signature"] == by_id["d"]["signature"]
+
+
+def test_paths_that_are_not_there_make_no_store(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no path can be read and there is no store, the night fails in one sentence and leaves no store behind;
+    where there is one, it keeps a partial night."""
+    missing = [str(tmp_path / "nowhere.log"), str(tmp_path / "no*.log")]
+    file = tmp_path / "new.db"
+    assert cli.run(["nightly", *missing, "--db", f"sqlite:///{file}"]) == Exit.FAILED
+    out, err = said(capsys)
+    assert (out, err.count("\n")) == ("", 1)
+    assert "nowhere.log does not exist" in err
+    assert not file.exists()
+    assert cli.run(["nightly", *missing, "--db", url, "--json"]) == Exit.PARTIAL
+    assert json.loads(said(capsys)[0])["sources"]["unreadable"] == 2
+
+
+def test_exclude_comes_from_flags_or_the_settings_file(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A glob in ``crashpath.toml`` leaves a file out of each night; ``--exclude`` stands in its place."""
+    logs = tmp_path / "logs"
+    logs.mkdir()
+    (logs / "core.bin").write_bytes(b"\x7fELF\0\0\1\2")
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(["nightly", "logs", "--json"]) == Exit.PARTIAL
+    Path("crashpath.toml").write_text('exclude = ["*.bin"]\n')
+    assert cli.run(["nightly", "logs"]) == Exit.DONE
+    assert cli.run(["nightly", "logs", "--exclude", "*.old", "--exclude", "x/*"]) == Exit.PARTIAL
+    assert cli.run(["nightly", "logs", "--exclude", "*.old", "--exclude", "core*"]) == Exit.DONE
+
+
+def test_an_empty_folder_is_a_complete_night(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A folder without files is no failure; one sentence says that there was nothing to read."""
+    (tmp_path / "logs").mkdir()
+    arguments = ["nightly", str(tmp_path / "logs"), "--db", f"sqlite:///{tmp_path}/empty.db"]
+    assert cli.run(arguments) == Exit.DONE
+    assert "There was nothing to read" in said(capsys)[0]
+    assert cli.run([*arguments, "--json"]) == Exit.DONE
+    assert json.loads(said(capsys)[0])["status"] == "complete"
+
+
+def test_lists_say_what_they_leave_out(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A list that is cut says how much there is; days outside the window are counted; one crash is one crash."""
+    (tmp_path / "a.log").write_text(f"2026-01-01 10:00:00,000 ERROR server: failed\n{TRACE}")
+    (tmp_path / "b.log").write_text("2026-03-01 10:00:00,000 ERROR server: failed\nRuntimeError: CUDA out of memory\n")
+    url = f"sqlite:///{tmp_path}/crashpath.db"
+    with open_store(url) as store:
+        a_night(store, [tmp_path / "a.log", tmp_path / "b.log"])
+    assert cli.run(["clusters", "--limit", "1", "--db", url]) == Exit.DONE
+    assert "1 of 2 clusters" in said(capsys)[0]
+    assert cli.run(["clusters", "--db", url]) == Exit.DONE
+    assert " of 2 clusters" not in said(capsys)[0]
+    assert cli.run(["trends", "--db", url]) == Exit.DONE
+    assert "Not shown: 1 crash on earlier days" in said(capsys)[0]
+    assert cli.run(["trends", "--days", "365", "--db", url]) == Exit.DONE
+    assert "Not shown" not in said(capsys)[0]
+
+
+def test_nothing_internal_is_shown(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """``db check`` and ``show`` speak in words: every table has some, and no name of a table or a code stands there."""
+    from crashpath.dashboard.cli_db import WORDS
+    from crashpath.ingest.tables_evidence import SCHEMA
+
+    assert set(WORDS) == set(SCHEMA.tables)
+    assert cli.run(["db", "check", "--db", url]) == Exit.DONE
+    assert "_" not in said(capsys)[0]
+    assert cli.run(["show", "C-0001", "--db", url]) == Exit.DONE
+    out = said(capsys)[0]
+    assert "1 signature\n" in out
+    assert "began this cluster" in out
+    assert "birth" not in out
+
+
+def test_group_shows_what_it_promises(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Without --json each record has its class and probability, root line, evidence and nearest, in 80 columns."""
+    file = tmp_path / "records.jsonl"
+    file.write_text("\n".join((RECORDS[0], RECORDS[5], RECORDS[1])))
+    assert cli.run(["group", str(file), "--jsonl"]) == Exit.DONE
+    out, err = said(capsys)
+    assert err == ""
+    assert max(map(len, out.splitlines())) <= 80
+    first = out.split("\nG-")[0]
+    assert re.match(r"G-1    load_corrupt    [01]\.\d\d  a\n", first)
+    for word in ("root    FileNotFoundError: ", "because ", "nearest d, similarity 1.00"):
+        assert word in first
+    assert "there was no text to read" in out
+
+
+def test_records_that_are_read_as_a_log_are_hinted_at(tmp_path: Path) -> None:
+    """A file that ends in .jsonl and begins with an object that has the text field is told from a log of JSON lines."""
+    fields = Fields()
+    for name, line, hint in (
+        ("a.jsonl", RECORDS[0], True),
+        ("a.log", RECORDS[0], False),
+        ("b.jsonl", json.dumps({"message": "x"}), False),
+        ("c.jsonl", "not json", False),
+        ("d.jsonl", "", False),
+    ):
+        (tmp_path / name).write_text(line + "\n")
+        assert looks_like_records(str(tmp_path / name), fields) == hint, name
+    assert not looks_like_records(str(tmp_path / "nowhere.jsonl"), fields)
+
+
+def test_waiting_is_explained_on_a_terminal_only(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What only tells a person why nothing happens is said on a terminal, and not in a job's log."""
+    tell("loading …")
+    assert said(capsys) == ("", "")
+    ours, theirs = os.openpty()
+    with open(theirs, "w") as terminal, monkeypatch.context() as patch:
+        patch.setattr("sys.stderr", terminal)
+        tell("loading …")
+        terminal.flush()
+        assert os.read(ours, 100).decode() == "loading …\r\n"
+    os.close(ours)
