@@ -52,6 +52,7 @@ BENCHMARKS = (
     Benchmark("invariance", "order, day and threads change nothing"),
     Benchmark("exactly_once", "killed anywhere and run again: nothing lost, nothing twice"),
     Benchmark("memory", "growth of the process while a big log is read"),
+    Benchmark("failover", "from a killed main worker to the fallback's answer"),
 )
 NAMES = tuple(one.name for one in BENCHMARKS)
 

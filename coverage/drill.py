@@ -154,7 +154,8 @@ def _raised(case: Case, seen: Seen) -> Cell:
 def _told(stage: Stage, case: Case, seen: Seen) -> list[str]:
     """Return the classes of the failures of the struck path, in the phase of the case, that the session told of."""
     events = stage.failures(seen.since, Which(case.plan.path))
-    return [event.failure_class for event in events if event.phase == case.phase]
+    units = ("load", "request") if case.phase in (Phase.LOAD, Phase.WARMUP) else ("request",)
+    return [event.failure_class for event in events if event.phase == case.phase and event.unit in units]
 
 
 def _routed(case: Case, seen: Seen) -> Cell:

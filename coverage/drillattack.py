@@ -17,7 +17,7 @@ from crashpath.coverage.drillfolder import tokenizer_file
 from crashpath.coverage.drillplan import DrillPlan
 from crashpath.coverage.drillstage import Asked, Stage
 from crashpath.coverage.overhear import Overheard, alive
-from crashpath.coverage.spoilers import Spoiler, file_of, observe, spoiled, spoiler
+from crashpath.coverage.spoilers import Broken, Spoiler, file_of, spoiled, spoiler
 from crashpath.coverage.strikes import FUNCTION, packed, read_marks, strike
 from crashpath.runtime.lane import LaneState
 from crashpath.runtime.values import Path as Which
@@ -84,8 +84,8 @@ def _prepare(stage: Stage, plan: DrillPlan, seen: Seen) -> None:
 @contextmanager
 def _in_prepare(stage: Stage, plan: DrillPlan, seen: Seen) -> Iterator[None]:
     if plan.spoiler:
-        with _spoiled(stage, spoiler(plan.spoiler)) as file:
-            seen.note(observe(file))
+        with _spoiled(stage, spoiler(plan.spoiler)) as broken:
+            seen.note(broken.observe())
             yield
         return
     marks = stage.marks_file()
@@ -134,9 +134,9 @@ def _poisoned(stage: Stage, plan: DrillPlan, seen: Seen, heard: Overheard) -> No
 def _struck_load(stage: Stage, plan: DrillPlan, phase: Phase, which: Which, seen: Seen) -> None:
     """Take the path down and let its next load fail; ask all the while."""
     if plan.spoiler:
-        with _spoiled(stage, spoiler(plan.spoiler)) as file:
+        with _spoiled(stage, spoiler(plan.spoiler)) as broken:
             stage.lanes[which].kill()
-            _ask_until_told(stage, phase, which, seen, lambda: seen.note(observe(file)))
+            _ask_until_told(stage, phase, which, seen, lambda: seen.note(broken.observe()))
         return
     marks = stage.marks_file()
     argument = packed(plan.strike, marks, stage.props.fill(plan.argument_in(stage.isolation)))
@@ -165,11 +165,11 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
 
 
 @contextmanager
-def _spoiled(stage: Stage, how: Spoiler) -> Iterator[Path]:
+def _spoiled(stage: Stage, how: Spoiler) -> Iterator[Broken]:
     file = file_of(how, stage.folder.path, tokenizer_file(stage.folder))
     assert file is not None  # plans whose file the folder lacks are not driven
-    with spoiled(how, file):
-        yield file
+    with spoiled(how, file) as broken:
+        yield broken
 
 
 def _note_marks(marks: Path, seen: Seen) -> None:

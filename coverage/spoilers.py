@@ -7,7 +7,6 @@ one, so that the fault is the model's own, inside the guarded run, whichever mod
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
 import shutil
@@ -26,7 +25,7 @@ from crashpath.coverage.spoilgraph import edit
 POISON_ROWS = 3
 
 FIFO_WAITS = "a reader waits at the other end"
-"""What `observe` says of a FIFO that is being read: the load really stands there."""
+"""What `Broken.observe` says of a FIFO that is being read: the load really stands there."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,37 +67,50 @@ def file_of(spoiler: Spoiler, folder: Path, tokenizer: str | None) -> Path | Non
             return None if tokenizer is None else folder / tokenizer
 
 
+class Broken:
+    """A file that is broken now; `observe` says what stands in its place."""
+
+    def __init__(self, file: Path) -> None:
+        self.file = file
+        self._held: list[int] = []
+
+    def observe(self) -> str:
+        """Say what stands in the file's place; of a FIFO, whether somebody waits to read from it.
+
+        To see that, its other end is opened, and kept open without a word: a reader goes on waiting.
+        """
+        if self._held:
+            return FIFO_WAITS
+        if not self.file.exists():
+            return "absent"
+        if not self.file.is_fifo():
+            return f"{self.file.stat().st_size} bytes, mode {self.file.stat().st_mode & 0o777:03o}"
+        try:
+            self._held.append(os.open(self.file, os.O_WRONLY | os.O_NONBLOCK))
+        except OSError:
+            return "nobody reads"
+        return FIFO_WAITS
+
+    def release(self) -> None:
+        """Let whoever waits at a FIFO go: it reads an empty file."""
+        if self.file.is_fifo():
+            self.observe()
+        while self._held:
+            os.close(self._held.pop())
+
+
 @contextmanager
-def spoiled(spoiler: Spoiler, file: Path) -> Iterator[None]:
+def spoiled(spoiler: Spoiler, file: Path) -> Iterator[Broken]:
     """Break ``file`` meanwhile, and put it back as it was: content, mode and kind."""
     kept = file.with_name(f".kept-{file.name}")
     shutil.copy2(file, kept)
+    broken = Broken(file)
     try:
         spoiler.break_file(file)
-        yield
+        yield broken
     finally:
-        release(file)
+        broken.release()
         os.replace(kept, file)
-
-
-def release(file: Path) -> None:
-    """Let whoever waits at a FIFO go: it reads an empty file."""
-    if file.is_fifo():
-        with contextlib.suppress(OSError):  # nobody waits
-            os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
-
-
-def observe(file: Path) -> str:
-    """Say what stands in the file's place now; of a FIFO, whether somebody waits to read from it."""
-    if not file.exists():
-        return "absent"
-    if not file.is_fifo():
-        return f"{file.stat().st_size} bytes, mode {file.stat().st_mode & 0o777:03o}"
-    try:
-        os.close(os.open(file, os.O_WRONLY | os.O_NONBLOCK))
-    except OSError:
-        return "nobody reads"
-    return FIFO_WAITS
 
 
 def poison(arrays: Mapping[str, NDArray[Any]], batch_axis: Mapping[str, bool]) -> dict[str, NDArray[Any]]:
