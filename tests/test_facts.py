@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 
 from crashpath.ingest.facts import FactsError, facts_for_path, facts_in, from_pattern
-from crashpath.ingest.model import Facts
+from crashpath.ingest.model import Facts, Record
+from crashpath.ingest.read import RawLine
+from crashpath.ingest.split import SplitOptions, one_record, split
 
 PATTERN = "logs/{release}/{platform}/*.log"
 
@@ -53,3 +55,34 @@ def test_words_of_a_record_tell_facts() -> None:
     )
     assert facts_in(text) == Facts("2.1.0", "linux/arm64", None, "resnet", None, "load", "a-17")
     assert facts_in("NVIDIA Driver Release 575, phase: lunar") == Facts()
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "2026-01-01 00:00:00 ERROR [attempt_id=a-17] server: CUDA out of memory",
+        'level=error ts=2026-01-01T00:00:00Z attempt_id=a-17 msg="CUDA out of memory"',
+        '{"attempt_id": "a-17", "level": "error", "msg": "CUDA out of memory"}',
+        '{"extra": {"attempt_id": "a-17"}, "level": "error", "msg": "CUDA out of memory"}',
+        'ERROR server {"attempt_id": "a-17"} CUDA out of memory',
+    ],
+)
+def test_an_attempt_is_known_in_any_logger_s_words(line: str) -> None:
+    """An attempt's id is found as a prefix, in logfmt, in JSON and nested in it, and in the text."""
+    assert one_record(line, source="x", options=SplitOptions()).facts.attempt_id == "a-17"
+
+
+def test_the_count_of_a_retry_is_no_attempt_s_id() -> None:
+    """``attempt: 2`` stands in the logs of every request that was tried twice."""
+    line = '{"attempt": 2, "level": "error", "msg": "CUDA out of memory"}'
+    assert one_record(line, source="x", options=SplitOptions()).facts.attempt_id is None
+
+
+def test_the_failure_s_own_lines_go_before_what_was_said_before_it() -> None:
+    """Of the requests that a log tells of, the failed one is that of the failing line, else the nearest before it."""
+    before = ["INFO attempt_id=a-1 answered", "INFO attempt_id=a-2 started"]
+    failing = "ERROR attempt_id=a-3 CUDA out of memory"
+    for lines, attempt in (([*before, failing], "a-3"), ([*before, "ERROR CUDA out of memory"], "a-2")):
+        data = [line.encode() for line in lines]
+        items = split((RawLine(i * 50, i * 50 + 50, line) for i, line in enumerate(data)), "x", SplitOptions())
+        assert [item.facts.attempt_id for item in items if isinstance(item, Record)] == [attempt]
