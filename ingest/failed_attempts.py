@@ -6,7 +6,7 @@ process where the lines say so, else by the source they stand in. A storm over t
 that a rate may come out too high, never too low.
 
 Of its witnesses an attempt takes all that is counted by (class, release, platform, unit, day) from the one that knows
-most: an event of the runtime, then one that has a class, then the earliest.
+most: an event of the runtime, then one whose root rule knows a class, then the earliest.
 
 **Units.** An event says its unit. Of other crashes the phase tells: ``load`` and ``warmup`` count on loads, and once
 more on deployments, as a rate has only one of the two as its denominator; ``infer`` counts on requests. All other
@@ -15,6 +15,7 @@ phases (``prepare`` happens in all three) stand under ``unknown``, apart.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from datetime import date, timedelta
 from typing import Any, NamedTuple
@@ -88,21 +89,34 @@ def failed_attempts(
         near.append(Crash.day >= since - timedelta(days=1))
     if until is not None:
         near.append(Crash.day <= until + timedelta(days=1))
-    ranked = _ranked(windows).where(*near).subquery()
-    first = ranked.c
-    query = select(
-        first.unit, first.told, first.day, first.release, first.platform, first.failure_class,
-        func.count(), func.sum(first.unanswered), func.sum(first.contained), func.sum(first.witnesses),
-    ).where(first.place == 1)  # fmt: skip
+    known = _ranked(windows).where(*near).subquery().c
+    cell = (
+        func.coalesce(Crash.unit, case(_PHASES, value=Crash.phase, else_=UNKNOWN)),
+        Crash.unit.is_not(None), Crash.day, Crash.release, Crash.platform,
+        func.coalesce(Cluster.failure_class, UNCLASSIFIED),
+    )  # fmt: skip
+    sums_of = (func.sum(known.unanswered), func.sum(known.contained), func.sum(known.witnesses))
+    query = (
+        select(*cell, func.count(), *sums_of)
+        .join(Crash, Crash.id == known.id)
+        .join(Variant, Variant.id == Crash.variant_id)
+        .join(Signature, Signature.id == Variant.signature_id)
+        .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
+        .where(known.place == 1)
+    )
     if release is not None:
-        query = query.where(first.release == release)
+        query = query.where(Crash.release == release)
     if since is not None:
-        query = query.where(first.day >= since)
+        query = query.where(Crash.day >= since)
     if until is not None:
-        query = query.where(first.day <= until)
-    query = query.group_by(first.unit, first.told, first.day, first.release, first.platform, first.failure_class)
+        query = query.where(Crash.day <= until)
+    return _by_unit(_Row(*row) for row in session.execute(query.group_by(*cell)))
+
+
+def _by_unit(rows: Iterable[_Row]) -> tuple[FailedAttempts, ...]:
+    """Sum the rows by unit; what the phase alone calls a load may be a deployment, and counts on either."""
     sums: dict[tuple[str, date, str, str, str], tuple[int, int, int, int]] = {}
-    for row in (_Row(*row) for row in session.execute(query)):
+    for row in rows:
         twice = row.unit == LOAD and not row.told
         for unit in (DEPLOYMENT, LOAD) if twice else (row.unit,):
             key = (unit, row.day, row.release, row.platform, row.failure_class)
@@ -115,32 +129,27 @@ def failed_attempts(
 
 
 def _ranked(windows: Windows) -> Any:
-    """Every crash with its attempt, its place among the witnesses of it, and what is known of them together."""
-    unit = func.coalesce(Crash.unit, case(_PHASES, value=Crash.phase, else_=UNKNOWN))
-    failure_class = func.coalesce(Cluster.failure_class, UNCLASSIFIED)
+    """Every crash with its place among the witnesses of its attempt, and what those know together.
+
+    Narrow rows, because they are sorted; all windows are one, because each other one would sort them again.
+    """
     attempt = _attempt(windows)
     knows_most = (
-        case((Crash.format == Format.EVENT.value, 0), (failure_class != UNCLASSIFIED, 1), else_=2),
+        case((Crash.format == Format.EVENT.value, 0), (Crash.cue_class.is_not(None), 1), else_=2),
         Crash.at,
         Crash.id,
     )
-    return (
-        select(
-            unit.label("unit"),
-            Crash.unit.is_not(None).label("told"),
-            Crash.day,
-            Crash.release,
-            Crash.platform,
-            failure_class.label("failure_class"),
-            _any("unanswered", attempt).label("unanswered"),
-            case((_any("unanswered", attempt) == 1, 0), else_=_any("contained", attempt)).label("contained"),
-            func.count().over(partition_by=attempt).label("witnesses"),
-            func.row_number().over(partition_by=attempt, order_by=knows_most).label("place"),
-        )
-        .select_from(Crash)
-        .join(Variant, Variant.id == Crash.variant_id)
-        .join(Signature, Signature.id == Variant.signature_id)
-        .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
+
+    def over_all(aggregate: Any) -> Any:
+        return aggregate.over(partition_by=attempt, order_by=knows_most, rows=(None, None))
+
+    unanswered = over_all(_told("unanswered"))
+    return select(
+        Crash.id,
+        unanswered.label("unanswered"),
+        case((unanswered == 1, 0), else_=over_all(_told("contained"))).label("contained"),
+        over_all(func.count()).label("witnesses"),
+        func.row_number().over(partition_by=attempt, order_by=knows_most).label("place"),
     )
 
 
@@ -158,8 +167,8 @@ def _attempt(windows: Windows) -> Any:
     )
 
 
-def _any(outcome: str, attempt: Any) -> Any:
-    return func.max(case((Crash.outcome == outcome, 1), else_=0)).over(partition_by=attempt)
+def _told(outcome: str) -> Any:
+    return func.max(case((Crash.outcome == outcome, 1), else_=0))
 
 
 def _headline(failure_class: str) -> str:
