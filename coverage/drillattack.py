@@ -115,7 +115,7 @@ def _struck_run(stage: Stage, plan: DrillPlan, which: Which, seen: Seen) -> None
 def _poisoned(stage: Stage, plan: DrillPlan, seen: Seen, heard: Overheard) -> None:
     """Put the poisonous model into service, and send it the request that it cannot take."""
     with _spoiled(stage, spoiler(plan.spoiler)):
-        stage.lanes[Which.MAIN].kill()
+        stage.take_down(Which.MAIN)
         if not stage.wait(Which.MAIN, stage.pace.recover):
             seen.note("the poisonous model did not come up")
             return
@@ -128,21 +128,21 @@ def _poisoned(stage: Stage, plan: DrillPlan, seen: Seen, heard: Overheard) -> No
             if spent >= _BUSY_S:
                 seen.note(f"the path computed {spent:.1f} s for the request")
             stage.wait(Which.MAIN, stage.pace.recover)
-    stage.lanes[Which.MAIN].kill()  # what it serves now is the poisonous model still
+    stage.take_down(Which.MAIN)  # what it serves now is the poisonous model still
 
 
 def _struck_load(stage: Stage, plan: DrillPlan, phase: Phase, which: Which, seen: Seen) -> None:
     """Take the path down and let its next load fail; ask all the while."""
     if plan.spoiler:
         with _spoiled(stage, spoiler(plan.spoiler)) as broken:
-            stage.lanes[which].kill()
+            stage.take_down(which)
             _ask_until_told(stage, phase, which, seen, lambda: seen.note(broken.observe()))
         return
     marks = stage.marks_file()
     argument = packed(plan.strike, marks, stage.props.fill(plan.argument_in(stage.isolation)))
     waits = plan.strike.startswith("waiting.") or plan.strike == "process.stopped"
     with stage.session.armed(which, Strike(FUNCTION, phase, argument, times=1 if waits else HITS)):
-        stage.lanes[which].kill()
+        stage.take_down(which)
         _ask_until_told(stage, phase, which, seen, lambda: None)
     _note_marks(marks, seen)
 
@@ -150,13 +150,14 @@ def _struck_load(stage: Stage, plan: DrillPlan, phase: Phase, which: Which, seen
 def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: Callable[[], None]) -> None:
     """Ask until the session has told of the failed load and a request has met it, and once more after that."""
     end = time.monotonic() + stage.pace.load + stage.pace.recover
+    met = which is Which.FALLBACK
     more = 1
     while time.monotonic() < end:
         asked = stage.ask()
         seen.asked.append(asked)
         look()
         told = any(event.phase == phase for event in stage.failures(seen.since, which))
-        met = which is Which.FALLBACK or asked.answer is None or asked.answer.route.startswith(f"{phase}:")
+        met = met or asked.answer is None or asked.answer.route.startswith(f"{phase}:")
         if told and met:
             if not more:
                 return

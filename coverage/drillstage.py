@@ -28,6 +28,9 @@ from crashpath.runtime.values import Answer, Arrays
 from crashpath.runtime.values import Path as Which
 from crashpath.runtime.workerlane import WorkerLane
 
+_KNOWN_S = 10.0
+"""Seconds in which a lane at the latest knows that its worker died."""
+
 
 @dataclass(frozen=True, slots=True)
 class Pace:
@@ -120,6 +123,15 @@ class Stage:
                 return True
             time.sleep(0.02)
         return False
+
+    def take_down(self, path: Which) -> None:
+        """Kill a path and wait until its lane knows, so that what comes next meets the load and not the death."""
+        lane = self.lanes[path]
+        restarts = lane.facts().restarts
+        lane.kill()
+        end = time.monotonic() + _KNOWN_S
+        while lane.facts().restarts == restarts and time.monotonic() < end:
+            time.sleep(0.005)
 
     def main_answers(self, seconds: float, kind: str = "golden") -> bool:
         """Ask until the main path gives the right answer, without a trouble on the way."""
