@@ -31,6 +31,8 @@ By = StrEnum("By", {name: name for name in get_args(Dimension)})  # type: ignore
 BY_HEADLINE = By("headline")
 ORDER = (*HEADLINES, *(one.id for one in CLASSES), UNCLASSIFIED)
 LINE = 46
+PATIENCE = 10.0
+"""Seconds that the server of the dashboard has to end by itself."""
 
 
 def register(app: typer.Typer) -> None:
@@ -170,8 +172,17 @@ def dashboard(
     except KeyboardInterrupt:
         return Exit.DONE
     finally:
-        server.terminate()
-        server.wait()
+        _end(server)
     if code:
         raise InputError(f"The dashboard ended with code {code}. Is port {port} in use? Try --port.")
     return Exit.DONE
+
+
+def _end(server: subprocess.Popen[bytes]) -> None:
+    """End the server, by force where it does not follow the request: a closed pipe or an open page can hold it."""
+    server.terminate()
+    try:
+        server.wait(timeout=PATIENCE)
+    except subprocess.TimeoutExpired:
+        server.kill()
+        server.wait()
