@@ -53,6 +53,7 @@ BENCHMARKS = (
     Benchmark("exactly_once", "killed anywhere and run again: nothing lost, nothing twice"),
     Benchmark("memory", "growth of the process while a big log is read"),
     Benchmark("failover", "from a killed main worker to the fallback's answer"),
+    Benchmark("overhead", "what a session costs over the bare run, and a worker at 1 MB"),
 )
 NAMES = tuple(one.name for one in BENCHMARKS)
 
