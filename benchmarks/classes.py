@@ -1,11 +1,12 @@
 """How well failures are classed that were not there in training: held-out faults, held-out libraries, real cases.
 
-With a fault held out, no log of it is trained on and the rules written from it are off; with a library held out, no
-log of it is trained on and no rule in its words is on. Every figure is there with rules and without any. Beside them,
-trained on the same logs in the same run: TF-IDF with logistic regression on the raw log, and the class of the nearest
-raw log by MiniLM. Faults are held out in ``FOLDS`` folds, none of whose logs is trained on. Most rules were written
-from knowledge of the field and name no fault, but their author knew the catalogue: with rules, these figures flatter.
-The half ``b`` of the field cases is the one set that neither rules nor training have seen.
+With a fault held out, no log of it is trained on and the rules for which only held-out faults speak are off; a second
+row switches off each rule that decides a held-out fault at all, which is a lower bound: what is left are rules that
+miss it. With a library held out, no log of it is trained on and no rule in its words is on. Every figure is there with
+rules and without any. Beside them, trained on the same logs in the same run: TF-IDF with logistic regression on the raw
+log, and the class of the nearest raw log by MiniLM. Faults are held out in ``FOLDS`` folds, none of whose logs is
+trained on. The authors of the rules knew the catalogue: with rules, these figures flatter. The half ``b`` of the field
+cases is the one set that neither rules nor training have seen.
 """
 
 from __future__ import annotations
@@ -38,6 +39,7 @@ HALVES = {"a": "its kinds were mended", "b": "never tuned on"}
 FOLDS = 10
 WITHOUT = "crashpath without rules"
 FORCED = "  the same, no threshold"
+STRICT = "  rules deciding a held-out fault off"
 SMALL_FOLD = 3
 """A held-out library with fewer logs is counted, named and left out of the mean."""
 RULE_NAMES = {
@@ -192,20 +194,24 @@ def faults_out(bench: Bench) -> dict[str, Any]:
     """Print and return the figures with faults held out."""
     folds = fault_folds(bench.logs)
 
-    def with_rules(train: Sequence[int], test: Sequence[int]) -> tuple[list[str], list[float]]:
-        fewer = bench.rules.without_faults({bench.logs[i].fault for i in test})
-        judged = bench.judged(bench.fitted(bench.with_rules, train), bench.analysed(test, fewer))
-        return [v.failure_class for v in judged], [v.probability for v in judged]
+    def with_fewer(fewer: Callable[[set[str]], Rules]) -> Callable[..., tuple[list[str], list[float]]]:
+        def said(train: Sequence[int], test: Sequence[int]) -> tuple[list[str], list[float]]:
+            rules = fewer({bench.logs[i].fault for i in test})
+            judged = bench.judged(bench.fitted(bench.with_rules, train), bench.analysed(test, rules))
+            return [v.failure_class for v in judged], [v.probability for v in judged]
+
+        return said
 
     found = {
-        "crashpath": bench.held_out(folds, with_rules),
+        "crashpath": bench.held_out(folds, with_fewer(bench.rules.without_faults)),
+        STRICT: bench.held_out(folds, with_fewer(bench.rules.deciding_none_of)),
         WITHOUT: bench.held_out(folds, bench.ours(bench.without)),
         FORCED: bench.held_out(folds, bench.ours(bench.without, forced=True)),
         "TF-IDF + logistic regression": bench.held_out(folds, bench.tfidf),
         "MiniLM nearest neighbour": bench.held_out(folds, bench.nearest),
     }
     named = sum(bool(rule.faults) for rule in bench.rules)
-    print(f"{named} of {len(bench.rules)} rules name the faults they were written from; the others stay on.")
+    print(f"{named} of {len(bench.rules)} rules name faults that they decide; the others stay on.")
     faults = len({log.fault for log in bench.logs})
     table(f"Faults held out: {len(bench.logs)} logs of {faults} faults", HEAD, [s.row(n) for n, s in found.items()])
     return {name: said.figures() for name, said in found.items()}

@@ -106,6 +106,10 @@ class Rules:
         unknown = set(faults)
         return self._only(lambda rule: not rule.faults or not unknown.issuperset(rule.faults))
 
+    def deciding_none_of(self, faults: Collection[str]) -> Rules:
+        """Return the rules that decide none of these faults: a lower bound, which leaves only rules that miss them."""
+        return self._only(lambda rule: not set(rule.faults) & set(faults))
+
     def _only(self, keep: Callable[[Rule], bool]) -> Rules:
         return Rules(tuple(rule for rule in self.rules if keep(rule)))
 

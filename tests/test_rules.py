@@ -62,6 +62,7 @@ def test_held_out_fault_is_off() -> None:
     rules = Rules((one, two, three))
     assert [r.id for r in rules.without_faults({"f1"}).match("alpha")] == ["b", "c"]
     assert [r.id for r in rules.without_faults({"f1", "f2"}).match("alpha")] == ["b"]
+    assert "a" not in [r.id for r in rules.deciding_none_of({"f1"}).match("alpha")]
 
 
 def test_rules_name_the_faults_that_they_decide() -> None:
