@@ -41,6 +41,7 @@ class MixResult:
     faults: tuple[tuple[str, int], ...]
     restarts: int
     errors: tuple[str, ...]
+    versions: tuple[tuple[str, str], ...]
 
     @property
     def bound(self) -> float:
@@ -92,11 +93,18 @@ class Mix:
                 break
             self._strike(self._rng.choices(self._cases, weights)[0])
             progress(self._struck)
-        restarts = self._stage.session.facts().main.restarts
         return MixResult(
-            self._struck, self._others, self._unanswered, self._wrong, self._late, self._misnamed,
-            tuple(self._raised.most_common()), restarts, tuple(self._errors[:5]),
-        )  # fmt: skip
+            requests=self._struck,
+            others=self._others,
+            unanswered=self._unanswered,
+            wrong=self._wrong,
+            late=self._late,
+            misnamed=self._misnamed,
+            faults=tuple(self._raised.most_common()),
+            restarts=self._stage.session.facts().main.restarts,
+            errors=tuple(self._errors[:5]),
+            versions=tuple(self._stage.versions().items()),
+        )
 
     def _strike(self, case: Case) -> None:
         stage = self._stage

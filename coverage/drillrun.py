@@ -69,8 +69,7 @@ class Runner:
             self._stage = self._open.enter_context(
                 opened(self._folder, self._isolation, self._policy, pace=self._pace, listeners=self._listeners)
             )
-            facts = self._stage.session.facts()
-            self.versions = tuple(dict((*facts.main.versions, *facts.fallback.versions)).items())
+            self.versions = tuple(self._stage.versions().items())
         return self._stage
 
     def _drive(self, case: Case) -> DrillResult:

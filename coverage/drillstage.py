@@ -124,6 +124,11 @@ class Stage:
             time.sleep(0.02)
         return False
 
+    def versions(self) -> dict[str, str]:
+        """Names and versions of what runs the two paths."""
+        facts = self.session.facts()
+        return dict((*facts.main.versions, *facts.fallback.versions))
+
     def take_down(self, path: Which) -> None:
         """Kill a path and wait until its lane knows, so that what comes next meets the load and not the death."""
         lane = self.lanes[path]

@@ -43,7 +43,7 @@ def store_drills(
         detail={
             "policy": evidence.policy,
             "not_driven": [_not_driven(one) for one in results if one.verdict is Verdict.NULL],
-            "mix": None if mix is None else {**asdict(mix), "faults": dict(mix.faults), "lower_bound": mix.bound},
+            "mix": None if mix is None else _mix(mix),
         },
     )
     session.add(run)
@@ -72,6 +72,10 @@ def _row(run_id: int, evidence: Evidence, versions: Json, result: DrillResult) -
         seconds=result.seconds,
         versions=versions,
     )
+
+
+def _mix(mix: MixResult) -> Json:
+    return asdict(mix) | {"faults": dict(mix.faults), "versions": dict(mix.versions), "lower_bound": mix.bound}
 
 
 def _not_driven(result: DrillResult) -> Json:

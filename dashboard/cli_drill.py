@@ -74,7 +74,12 @@ def drill(
     fault: list[str] | None = typer.Option(None, "--fault", help="This fault; may be given more than once."),
     failure_class: str | None = typer.Option(None, "--class", help="Every fault of this class."),
     everything: bool = typer.Option(False, "--all", help="Every fault that can be drilled."),
-    n: int = typer.Option(0, "--n", min=0, help="Also send N requests under a mix of these faults, to one session."),
+    n: int = typer.Option(
+        0,
+        "--n",
+        min=0,
+        help="Send N requests to one session under a mix of these faults; with --all, after them.",
+    ),
     model: Path | None = typer.Option(None, "--model", help="The model folder. Default: a tiny one, made now."),
     isolation: Isolation = typer.Option(_BOTH, "--isolation", help="Where the paths run."),
     policy: Preset = typer.Option(_BREAKER, "--policy", help="The session's policy."),
@@ -89,12 +94,17 @@ def drill(
     cases = _chosen(fault or [], failure_class, everything or (n > 0 and not fault and failure_class is None))
     isolations = ISOLATIONS if isolation == BOTH else (str(isolation),)
     say: Say = _silent if as_json else _aloud
-    driven = cases if not n or everything or fault or failure_class else ()
+    driven = cases if everything or not n else ()
     try:
         with folder_to_drill(model) as folder:
-            say(f"{folder.name} {folder.hash}, policy {policy}\n{LEGEND}")
+            say(f"{folder.name} {folder.hash}, policy {policy}")
+            if driven:
+                say(LEGEND)
             results, versions = _drive(folder, driven, isolations, str(policy), say)
-            mix = _mix(folder, cases, isolations[0], str(policy), n, seed, say) if n else None
+            if n:
+                say(f"{n:,} requests under a mix of faults …")
+            mix = _mix(folder, cases, isolations[0], str(policy), n, seed) if n else None
+            versions = versions or (mix.versions if mix is not None else ())
             evidence = Evidence(datetime.now(UTC), release, folder.name, folder.hash, str(policy), versions)
     except ServingError as error:
         raise InputError(str(error)) from error
@@ -126,6 +136,8 @@ def _chosen(ids: Sequence[str], failure_class: str | None, everything: bool) -> 
     unknown = [one for one in ids if one not in known]
     if unknown:
         raise UsageError(f"No fault is called {unknown[0]!r}; crashpath faults lists them.")
+    if failure_class is not None and failure_class not in {one.id for one in CLASSES}:
+        raise UsageError(f"No failure class is called {failure_class!r}; crashpath classes lists them.")
     if not (ids or failure_class or everything):
         raise UsageError("Say what to drill: --fault F, --class C, --all or --n N.")
     chosen = tuple(
@@ -151,13 +163,10 @@ def _drive(
     return results, tuple(versions.items())
 
 
-def _mix(
-    folder: ModelFolder, cases: Sequence[Case], isolation: str, policy: str, n: int, seed: int, say: Say
-) -> MixResult:
+def _mix(folder: ModelFolder, cases: Sequence[Case], isolation: str, policy: str, n: int, seed: int) -> MixResult:
     usable = mixable(cases, isolation)
     if not usable:
         raise UsageError("None of these faults can strike single requests; choose others for --n.")
-    say(f"{n:,} requests under a mix of {len(usable)} faults, isolation {isolation} …")
     with ExitStack() as stack:
         stage = stack.enter_context(opened(folder, isolation, patient(POLICIES[policy])))
         return Mix(stage, usable, seed).run(n)
