@@ -10,6 +10,9 @@ from pathlib import Path
 
 ISOLATIONS = ("process", "in_process")
 
+BOUND_S = "12"
+"""Seconds after which a strike that waits comes back in the serving process, where no thread can be cut."""
+
 ENDS_SERVICE = "it would end or freeze the process that serves: only a worker of its own can be struck so"
 
 

@@ -48,7 +48,13 @@ FAULTS = (
     _file("unknown-domain", "unsupported_op", "an operator of an unknown domain", "not a registered function/op"),
     _file("kernel-missing", "unsupported_op", "an operator without a kernel for its type", "NOT_IMPLEMENTED"),
     _file("closed", "permission_disk", "a model of mode 000", "[Pp]ermission denied", "not-root"),
-    _file("weights-closed", "permission_disk", "external weights of mode 000", "[Pp]ermission denied", "not-root"),
+    _file(
+        "weights-closed",
+        "permission_disk",
+        "external weights of mode 000",
+        "[Pp]ermission denied|SystemError : 13",
+        "not-root",
+    ),
     Fault(
         "model-request-shape",
         "shape_inference",

@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-from crashpath.coverage.drillplan import ENDS_SERVICE, DrillPlan
+from crashpath.coverage.drillplan import BOUND_S, ENDS_SERVICE, DrillPlan
 from crashpath.coverage.fault import Fault
 from crashpath.coverage.modelapps import spoilt, struck, supervised
-
-SECONDS = "12"
-"""After so long a strike comes back in the serving process, where no thread can be cut."""
 
 
 def _waits(name: str, title: str, strike: str, argument: str = "", *, process_only: str = "") -> tuple[Fault, Fault]:
     """One strike as two faults: the class is decided by the phase that it stands in."""
-    bounded = f"{argument}|{SECONDS}" if argument else SECONDS
+    bounded = f"{argument}|{BOUND_S}" if argument else BOUND_S
     plans = {
         phase: DrillPlan(phases, "hit, and not back", strike, argument, bounded=bounded, process_only=process_only)
         for phase, phases in (("infer", ("infer",)), ("load", ("load", "warmup")))
@@ -43,21 +40,6 @@ FAULTS = (
     *_waits("reads-a-pipe", "wait for a helper that is silent", "waiting.reads_a_pipe"),
     *_waits("endless-graph", "a Loop of ONNX Runtime without end", "waiting.graph_without_end", "{loop}"),
     *_waits("stopped", "frozen by SIGSTOP", "process.stopped", process_only=ENDS_SERVICE),
-    Fault(
-        "model-fetch-silent",
-        "load_timeout",
-        "load",
-        "python",
-        "weights from a server that never answers",
-        struck("waiting.waits_for_a_server", "{address-silent}", phase="load"),
-        drill=DrillPlan(
-            ("load",),
-            "hit, and not back",
-            "waiting.waits_for_a_server",
-            "{address-silent}",
-            bounded=f"{{address-silent}}|{SECONDS}",
-        ),
-    ),
     Fault(
         "model-request-loop",
         "hang",

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from crashpath.coverage import localhub
 from crashpath.coverage.app import Code
+from crashpath.coverage.drillplan import BOUND_S, DrillPlan
 from crashpath.coverage.fault import Arena, Fault
 
 _STUCK = """
@@ -234,6 +235,13 @@ FAULTS = (
         "python",
         "download from a server that never answers",
         _download_silent,
+        drill=DrillPlan(
+            ("load", "warmup"),
+            "hit, and not back",
+            "waiting.waits_for_a_server",
+            "{address-silent}",
+            bounded=f"{{address-silent}}|{BOUND_S}",
+        ),
     ),
     Fault(
         "python-download-refused",

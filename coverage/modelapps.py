@@ -7,13 +7,15 @@ from __future__ import annotations
 
 import importlib
 import inspect
+import sys
 from collections.abc import Callable
 from pathlib import Path
 
-from crashpath.coverage.app import Code
+from crashpath.coverage.app import Code, write_app
 from crashpath.coverage.fault import Arena
+from crashpath.coverage.native import run_script
 from crashpath.coverage.props import Props
-from crashpath.coverage.spoilers import file_of, spoiled, spoiler
+from crashpath.coverage.spoilers import file_of, spoiler
 from crashpath.coverage.strikes import module_of
 
 _OPEN = 'return ort.InferenceSession(path, providers=["CPUExecutionProvider"])'
@@ -51,18 +53,22 @@ finally:
 def struck(strike: str, argument: str = "", *, phase: str) -> Callable[[Arena], None]:
     """An app whose innermost call is the strike.
 
-    One that signals takes the place of this process; one that waits is ended by a watchdog that dumps the stacks.
+    One that ends the process is started by a shell, which tells of the signal; one that waits is ended by a watchdog
+    that dumps the stacks.
     """
 
     def run(arena: Arena) -> None:
         function = strike.partition(".")[2]
         module = module_of(strike)
+        kind = module.__name__.rpartition("strikes_")[2]
+        source = inspect.getsource(module) + ("\n\nimport faulthandler\n" if kind == "waiting" else "")
+        body = f"{_WATCH if kind == 'waiting' else ''}return {function}(argument)"
         with Props(arena.root) as props:
-            waits = module.__name__.endswith("waiting")
-            source = inspect.getsource(module) + ("\n\nimport faulthandler\n" if waits else "")
-            body = f"{_WATCH if waits else ''}return {function}(argument)"
             code = Code.of(body, source, phase=phase, once=True, argument=props.fill(argument))
-            arena.serve(code, fresh=module.__name__.endswith("process"))
+            if kind == "process":
+                entry = write_app(arena.root, arena.variation, code)
+                run_script(arena, f"{sys.executable} -u {entry.relative_to(arena.root)}")
+            arena.serve(code, fresh=kind == "waiting")
 
     return run
 
@@ -91,12 +97,13 @@ def spoilt(name: str, *, phase: str = "load") -> Callable[[Arena], None]:
         )
         file = file_of(broken, folder.path, None)
         assert file is not None  # the folder was made with all of them
-        with spoiled(broken, file):
-            body = _BODIES.get(name, _RUN if broken.poisons else _OPEN)
-            if broken.file == "{fallback}":
-                arena.serve(Code.of("return torch.jit.load(path)", "import torch", phase=phase, path=folder.fallback))
-            else:
-                arena.serve(Code.of(body, _NUMPY_ORT, phase=phase, path=folder.main, once=name in _BODIES))
+        broken.break_file(file)  # nothing is mended: the scratch folder goes as it is
+        body = _BODIES.get(name, _RUN if broken.poisons else _OPEN)
+        if broken.file == "{fallback}":
+            arena.serve(Code.of("return torch.jit.load(path)", "import torch", phase=phase, path=folder.fallback))
+        else:
+            code = Code.of(body, _NUMPY_ORT, phase=phase, path=folder.main, once=name in _BODIES)
+            arena.serve(code, as_nobody=name.endswith("closed"))
 
     return run
 
@@ -106,9 +113,11 @@ def spoilt_tokenizer(name: str) -> Callable[[Arena], None]:
 
     def run(arena: Arena) -> None:
         file = write_tokenizer(arena.path("models/{model}/1/tokenizer.json"))
-        with spoiled(spoiler(name), file):
-            body = "return Tokenizer.from_file(path)"
-            arena.serve(Code.of(body, "from tokenizers import Tokenizer", phase="prepare", path=file))
+        spoiler(name).break_file(file)
+        importlib.import_module("tokenizers")
+        body = "return Tokenizer.from_file(path)"
+        code = Code.of(body, "from tokenizers import Tokenizer", phase="prepare", path=file)
+        arena.serve(code, as_nobody=name.endswith("closed"))
 
     return run
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from contextlib import ExitStack
+import signal
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager
 from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
@@ -96,7 +98,7 @@ def drill(
     say: Say = _silent if as_json else _aloud
     driven = cases if everything or not n else ()
     try:
-        with folder_to_drill(model) as folder:
+        with _ended_in_order(), folder_to_drill(model) as folder:
             say(f"{folder.name} {folder.hash}, policy {policy}")
             if driven:
                 say(LEGEND)
@@ -121,6 +123,19 @@ def drill(
             say(line)
     red = any(one.verdict is Verdict.RED for one in results) or (mix is not None and bool(mix.unanswered + mix.wrong))
     return Exit.RED if red else Exit.DONE
+
+
+@contextmanager
+def _ended_in_order() -> Iterator[None]:
+    """Take SIGTERM as Ctrl-C meanwhile, so that workers, mounts, groups and folders are taken away then, too."""
+    if threading.current_thread() is not threading.main_thread():
+        yield  # only the main thread may say what a signal does
+        return
+    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGTERM, before)
 
 
 def _silent(line: str) -> None:
