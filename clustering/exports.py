@@ -7,6 +7,7 @@ version of the export, and one lock file beside it. Deleting it costs one export
 from __future__ import annotations
 
 import fcntl
+import importlib.metadata
 import os
 import shutil
 from collections.abc import Callable, Iterator
@@ -14,7 +15,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from crashpath.clustering.encoder import MAX_TOKENS
-from crashpath.runtime.errors import LoadCorrupt, ModelFolderError
+from crashpath.runtime.errors import ExportError, LoadCorrupt, ModelFolderError
 from crashpath.runtime.folder import FALLBACK_FILE, ModelFolder, file_hash, open_folder
 
 EXPORT = 1
@@ -35,7 +36,8 @@ def exported(source: Callable[[], Path], encoder: str, cache: Path | None = None
 
     ``source`` gives the folder of the model, after whatever check its weights need; it is called only for an export.
     ``encoder`` is the encoder's id, with the hash of its weights in it. One process writes, the others wait for it;
-    what one that was killed left is swept away. Raises `ServingError` and `OSError`.
+    what one that was killed left is swept away. A model that cannot be exported is noted beside its place, so that it
+    is not tried by every process. Raises `ServingError` and `OSError`.
     """
     place = (cache or cache_folder()) / "encoders" / f"{encoder}-e{EXPORT}"
     found = _whole(place)
@@ -46,7 +48,7 @@ def exported(source: Callable[[], Path], encoder: str, cache: Path | None = None
         found = _whole(place)
         if found is None:
             _sweep(place)
-            found = _write(source(), place)
+            found = _write(source(), place, place.with_name(f"{place.name}.refused"))
     return found
 
 
@@ -61,10 +63,22 @@ def check_file(folder: ModelFolder, name: str) -> None:
         raise LoadCorrupt(f"{name} has sha256 {found[:12]}… where {declared[:12]}… was written", "the exported folder")
 
 
-def _write(source: Path, place: Path) -> ModelFolder:
+def _write(source: Path, place: Path, note: Path) -> ModelFolder:
+    version = importlib.metadata.version("torch")
+    noted, _, why = (note.read_text(encoding="utf-8") if note.exists() else "").partition("\n")
+    if noted == version:
+        raise ExportError(f"{why} (delete {note} to try again)")
     from crashpath.runtime.export_text import export_sentence_transformers
 
-    return export_sentence_transformers(source, place, name=place.name, max_tokens=MAX_TOKENS, replace=True)
+    try:
+        made = export_sentence_transformers(source, place, name=place.name, max_tokens=MAX_TOKENS, replace=True)
+    except ExportError as error:
+        part = note.with_name(f".{place.name}.refused")
+        part.write_text(f"{version}\n{error}", encoding="utf-8")
+        os.replace(part, note)
+        raise
+    note.unlink(missing_ok=True)
+    return made
 
 
 def _whole(place: Path) -> ModelFolder | None:

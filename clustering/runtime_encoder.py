@@ -98,7 +98,7 @@ class RuntimeEncoder:
                     folder = exported(self._twin.source, self.id, self._cache)
                     self._dim = int(folder.outputs[0].shape[-1])
                     self._session = serve(folder, self._threads)
-                except (ServingError, OSError) as error:
+                except (ServingError, OSError, ImportError) as error:
                     self._give_up(error)
             return self._session
 

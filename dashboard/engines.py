@@ -5,8 +5,9 @@ from __future__ import annotations
 from functools import lru_cache
 
 from crashpath.clustering.classifier import Classifier, load_classifier
-from crashpath.clustering.encoder import Encoder, open_encoder
+from crashpath.clustering.encoder import Encoder
 from crashpath.clustering.night import Clusterer
+from crashpath.clustering.runtime_encoder import open_encoder
 from crashpath.dashboard.settings import Settings
 
 

@@ -26,7 +26,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashpath.runtime.errors import ExportError
-from crashpath.runtime.export_check import Answers, Axes, arrays_of, check, tensors_of
+from crashpath.runtime.export_check import MODULE_ERRORS, Answers, Axes, arrays_of, check, tensors_of
 from crashpath.runtime.export_graph import tidy, tidy_script
 from crashpath.runtime.folder import (
     FALLBACK_FILE,
@@ -92,7 +92,10 @@ def export_module(
         raise ExportError(f"{place} is there already; give another folder, or say that it may be replaced")
     tolerance, limits, extra = tolerance or Tolerance(), limits or Limits(), extra or Extra()
     net = module.eval()
-    expected = _answer(net, feed)
+    try:
+        expected = _answer(net, feed)
+    except MODULE_ERRORS as error:
+        raise ExportError(f"the module does not answer its example ({error!r}); give a feed that it takes") from error
     if len(expected) != len(output_names):
         raise ExportError(f"the module gives {len(expected)} tensors where {len(output_names)} output names were given")
     with _folder_in_place(place) as draft:

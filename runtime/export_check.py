@@ -24,6 +24,9 @@ Axes = Mapping[str, Mapping[int, str]]
 Answers = tuple[NDArray[Any], ...]
 Ask = Callable[[Arrays], Answers]
 
+MODULE_ERRORS = (RuntimeError, ValueError, LookupError, TypeError, AttributeError, AssertionError)
+"""What a module raises for a feed that it does not take."""
+
 
 def probes(feed: Arrays, axes: Axes) -> Iterator[tuple[str, Arrays]]:
     """Give the example and its neighbours: each free dimension, and all at once, as 1 and as twice as large plus 1."""
@@ -47,7 +50,7 @@ def check(folder: Path, feed: Arrays, axes: Axes, outputs: Sequence[str], module
     for label, probe in probes(feed, axes):
         try:
             expected = module(probe)
-        except (RuntimeError, ValueError, IndexError, TypeError, AssertionError):
+        except MODULE_ERRORS:
             if label == "the example's shapes":
                 raise
             continue  # the module has limits of its own, and the artefacts may have them too

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 
 from crashpath.runtime.errors import ExportError, ServingError
 from crashpath.runtime.export import OPSET, Extra, export_module
+from crashpath.runtime.export_check import MODULE_ERRORS
 from crashpath.runtime.folder import Limits, ModelFolder, TokenizerSpec, Tolerance, file_hash
 from crashpath.runtime.tokenizer import Tokenize, from_json, from_vocabulary
 
@@ -193,8 +194,11 @@ def _agree(source: SentenceTransformer, net: nn.Module, feed: dict[str, NDArray[
 
     source.max_seq_length = longest
     expected = source.encode(list(EXAMPLES), show_progress_bar=False, convert_to_numpy=True, normalize_embeddings=True)
-    with torch.no_grad():
-        got = net(*(torch.from_numpy(array) for array in feed.values())).numpy()
+    try:
+        with torch.no_grad():
+            got = net(*(torch.from_numpy(array) for array in feed.values())).numpy()
+    except MODULE_ERRORS as error:
+        raise ExportError(f"the model does not run on ids and a mask alone ({error!r}), so it has no graph") from error
     worst = float(np.abs(got - np.asarray(expected)).max())
     if not worst <= _CLOSE:
         raise ExportError(

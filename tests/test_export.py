@@ -164,6 +164,12 @@ def test_only_tensors_are_answers(tmp_path: Path) -> None:
         _export(tmp_path / "net", Named())
 
 
+def test_the_module_has_to_take_its_example(tmp_path: Path) -> None:
+    """An example that the module itself refuses is said in one sentence."""
+    with pytest.raises(ExportError, match="does not answer its example"):
+        _export(tmp_path / "net", feed={"x": EXAMPLE[:, :3]})
+
+
 def test_outputs_are_counted(tmp_path: Path) -> None:
     """Too few output names are an error; the right number gives both tensors in order."""
     with pytest.raises(ExportError, match="gives 2 tensors where 1 output names"):
@@ -200,6 +206,7 @@ def test_a_folder_is_replaced_only_when_told(tmp_path: Path) -> None:
     assert [one.name for one in tmp_path.iterdir()] == ["net"]
 
 
+@pytest.mark.timeout(900)
 def test_the_same_model_is_the_same_bytes(tmp_path: Path) -> None:
     """Two exports in two processes, started from different places, have one hash, and hold no path of the machine."""
     code = "import sys, test_export as t; from pathlib import Path; print(t._export(Path(sys.argv[1])).hash)"
@@ -229,6 +236,7 @@ def test_probes_leave_fixed_dimensions_alone() -> None:
     }  # fmt: skip
 
 
+@pytest.mark.timeout(900)
 def test_command_writes_a_module_and_says_so(tmp_path: Path) -> None:
     """``crashpath export module:function DIR`` writes the folder; a second time it fails in one sentence."""
     (tmp_path / "net_for_export.py").write_text(
