@@ -54,6 +54,7 @@ BENCHMARKS = (
     Benchmark("memory", "growth of the process while a big log is read"),
     Benchmark("failover", "from a killed main worker to the fallback's answer"),
     Benchmark("overhead", "what a session costs over the bare run, and a worker at 1 MB"),
+    Benchmark("storm", "100 threads for a minute while workers are killed: nothing lost, swapped or left"),
 )
 NAMES = tuple(one.name for one in BENCHMARKS)
 

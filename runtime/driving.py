@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable
 
 from crashpath.runtime import routes
@@ -15,7 +16,7 @@ from crashpath.runtime.errors import (
     Saturated,
     SessionClosed,
 )
-from crashpath.runtime.lane import Lane
+from crashpath.runtime.lane import Lane, LaneState
 from crashpath.runtime.ledger import Ledger, Request, Trouble
 from crashpath.runtime.reserve import Reserve
 from crashpath.runtime.shadow import Shadow
@@ -25,6 +26,9 @@ from crashpath.runtime.values import Answer, Arrays, BreakerState, Path, Phase
 
 _SLICE = 0.001
 """Seconds that a request at least waits for a slot of the fallback, however late it is."""
+
+_LOOK = 0.02
+"""Seconds between two looks at paths that are both away."""
 
 
 class Driver:
@@ -92,6 +96,7 @@ class Driver:
 
     def _instead_of_main(self, feed: Arrays, request: Request, step: Step) -> Answer:
         cause = bare(self._standing.cause or Failure("the main path is not ready", "the state of its lane"))
+        cause.tried = False  # not by this request
         before = self._standing.flag()  # a path that is not ready has failed, too
         if step.do is Do.TRY_FALLBACK and before and self._policy.once:  # another request was quicker
             step = Step(Do.RAISE_SAME, routes.SECOND)
@@ -126,6 +131,11 @@ class Driver:
         try:
             outputs = self._run_fallback(feed, request.deadline, began)
         except Exception as error:  # noqa: BLE001  # the boundary of the fallback; it is the last path there is
+            back = self._first_back(request, cause) if _is_away(error) else None
+            if back is Path.FALLBACK:
+                return self._fall_back(feed, request, stem, cause)
+            if back is Path.MAIN:
+                return self._main_again(feed, request, cause)
             raise self._nobody(request, stem, cause, error) from _chained(cause, error)
         now = self._clock()
         self._reserve.note(now - began)
@@ -136,6 +146,35 @@ class Driver:
             self._shadow.probe(feed, outputs, request.id)
         spent = (now - request.started) * 1000
         return Answer(outputs, Path.FALLBACK, cause, step.route, state, spent, request.id)
+
+    def _first_back(self, request: Request, cause: Failure) -> Path | None:
+        """Wait until a path that restarts is ready; ``None`` where none does, or the deadline has no room for it.
+
+        A request that the main path failed at is not given to it again.
+        """
+        lanes = [self._fallback]
+        if not cause.tried and self._standing.may_return:
+            lanes.append(self._main)
+        while not self.closed and self._clock() < request.deadline:
+            states = [lane.facts().state for lane in lanes]
+            if LaneState.READY in states:
+                return lanes[states.index(LaneState.READY)].path
+            if LaneState.LOADING not in states:
+                return None
+            time.sleep(_LOOK)
+        return None
+
+    def _main_again(self, feed: Arrays, request: Request, cause: Failure) -> Answer:
+        """Both paths were away and the main path is back first."""
+        try:
+            outputs = self._main.run(feed, self._main_deadline(request, self._clock()))
+        except Exception as error:  # noqa: BLE001  # the boundary of the main path, as in `serve`
+            return self._after_failure(feed, request, error)
+        self._standing.succeeded()
+        seconds = self._clock() - request.started
+        state = self._standing.state
+        self._ledger.request(request, routes.MAIN_AGAIN, Path.MAIN, seconds, state)
+        return Answer(outputs, Path.MAIN, cause, routes.MAIN_AGAIN, state, seconds * 1000, request.id)
 
     def _run_fallback(self, feed: Arrays, deadline: float, now: float) -> Arrays:
         patience = max(deadline - now - self._reserve.median, _SLICE)
@@ -165,6 +204,10 @@ class Driver:
         """Count a request that gets an error, and give the error back to be raised."""
         self._ledger.request(request, route, None, self._clock() - request.started, self._standing.state)
         return error
+
+
+def _is_away(error: Exception) -> bool:
+    return isinstance(error, Failure) and not error.tried
 
 
 def _as_failure(error: Exception) -> Failure:

@@ -49,6 +49,11 @@ class Standing:
         """Whether a failure has set the flag of `sticky` or `account`."""
         return self._flagged
 
+    @property
+    def may_return(self) -> bool:
+        """Whether a request may go to the main path as soon as that is ready."""
+        return self.state is BreakerState.CLOSED and self.barred is None and not self._flagged
+
     def seen(self) -> Seen:
         """Look at everything that chooses the first path."""
         if self.breaker is not None:
