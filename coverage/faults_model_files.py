@@ -47,7 +47,7 @@ FAULTS = (
     _file("unknown-operator", "unsupported_op", "an operator that nobody registered", "No Op registered"),
     _file("unknown-domain", "unsupported_op", "an operator of an unknown domain", "not a registered function/op"),
     _file("kernel-missing", "unsupported_op", "an operator without a kernel for its type", "NOT_IMPLEMENTED"),
-    _file("closed", "permission_disk", "a model of mode 000", "[Pp]ermission denied", "not-root"),
+    _file("closed", "permission_disk", "a model of mode 000", "[Pp]ermission denied|error number 13", "not-root"),
     _file(
         "weights-closed",
         "permission_disk",
