@@ -49,6 +49,7 @@ def command(
             | {"findings": [asdict(one) for one in found.findings]}
         )
     else:
+        _show_skipped(found)
         console().print(Text(f"\n{found.verdict}", _STYLES[found.status]), soft_wrap=True)
     return code
 
@@ -60,6 +61,8 @@ def _code(found: Diagnosis, *, strict: bool) -> Exit:
 
 def _show(finding: Finding) -> None:
     """Print one finding as it comes; where something is to do, with the class that it prevents, and the fix."""
+    if finding.status is Status.SKIP:
+        return  # together, at the end
     lines = _wrapped(finding.evidence)
     if finding.status in (Status.FAIL, Status.WARN):
         lines += _wrapped(f"prevents: {finding.prevents}") + _wrapped(f"fix: {finding.fix}")
@@ -67,6 +70,17 @@ def _show(finding: Finding) -> None:
     console().print(head + Text(lines[0]), soft_wrap=True)
     for line in lines[1:]:
         console().print(Text(" " * _LEFT + line), soft_wrap=True)
+
+
+def _show_skipped(found: Diagnosis) -> None:
+    """Print what has no answer, by the reason for it."""
+    reasons: dict[str, list[str]] = {}
+    for one in found.findings:
+        if one.status is Status.SKIP:
+            reasons.setdefault(one.evidence, []).append(one.check)
+    for reason, checks in reasons.items():
+        for line in textwrap.wrap(f"skip {reason}: {', '.join(checks)}", _WIDTH, subsequent_indent="     "):
+            console().print(Text(line, _STYLES[Status.SKIP]), soft_wrap=True)
 
 
 def _wrapped(text: str) -> list[str]:

@@ -33,9 +33,12 @@ def readable(look: Look) -> Result:
     if not closed:
         return ok(f"{len(_present(look.model))} files can be read")
     first = closed[0]
-    kind = "is a folder where a file belongs" if first.is_dir() and first != look.path else "cannot be read"
-    fix = f"Remove {first} and put the file there." if first.is_dir() else f"chmod a+r {first}"
-    return fail(f"{', '.join(one.name for one in closed)} {kind} by user {os.geteuid()}", fix)
+    told = ", ".join(one.name for one in closed)
+    if first == look.path or first.is_file():
+        mode = "a+rx" if first == look.path else "a+r"
+        return fail(f"{told} cannot be read by user {os.geteuid()}", f"chmod {mode} {first}")
+    kind = "folder" if first.is_dir() else "pipe, socket or device"
+    return fail(f"{told} is a {kind} where a file belongs", f"Remove {first} and put the file there.")
 
 
 def present(name: str) -> Callable[[Look], Result]:
@@ -65,12 +68,13 @@ def pointers(look: Look) -> Result:
 def hashed(look: Look) -> Result:
     """Every declared file is the one that was exported, and both artefacts are declared."""
     model = look.model
-    wanted = {MAIN_FILE, FALLBACK_FILE, GOLDEN_FILE} - {name for name, _ in model.files}
+    known = {MAIN_FILE, FALLBACK_FILE, GOLDEN_FILE}  # that they are there is asked by checks of their own
+    wanted = known - {name for name, _ in model.files}
     changed, lacking = [], []
     for name, digest in model.files:
         path = model.path / name
-        if not path.is_file():
-            lacking.append(name)
+        if not path.exists():
+            lacking += [name] if name not in known else []
         elif _opens(path) and not _is_pointer(path) and file_hash(path) != digest:
             changed.append(name)
     if changed:
@@ -113,10 +117,14 @@ def space(look: Look) -> Result:
 
 def _present(model: ModelFolder) -> list[Path]:
     names = {MAIN_FILE, FALLBACK_FILE, GOLDEN_FILE, SPEC_FILE} | {name for name, _ in model.files}
+    if model.tokenizer is not None:
+        names |= {name for name in (model.tokenizer.file, model.tokenizer.fallback) if name is not None}
     return [path for path in (model.path / name for name in sorted(names)) if path.exists()]
 
 
 def _opens(path: Path) -> bool:
+    if not path.is_file():  # to open a named pipe would wait for a writer
+        return False
     try:
         with path.open("rb"):
             return True
@@ -144,6 +152,8 @@ FILE_CHECKS = (
     Check(
         "fallback.file", "load_corrupt", "the TorchScript artefact is there", present(FALLBACK_FILE), ("folder.spec",)
     ),
-    Check("golden.file", "load_corrupt", "the golden feed and answer are there", golden, ("folder.spec",)),
+    Check(
+        "golden.file", "load_corrupt", "the golden feed and answer are there", golden, ("folder.spec", "files.readable")
+    ),
     Check("files.space", "permission_disk", "the disk is not full", space),
 )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 from crashpath.runtime.finding import Check, Result, fail, ok
 from crashpath.runtime.folder import MAIN_FILE
 from crashpath.runtime.look import MIB, Look
@@ -24,7 +26,7 @@ def external(look: Look) -> Result:
     pieces = look.graph().pieces
     for piece in pieces:
         path = look.model.path / piece.file
-        if ".." in path.parts or path.is_absolute() != look.model.path.is_absolute():
+        if ".." in Path(piece.file).parts or Path(piece.file).is_absolute():
             return fail(f"weights in {piece.file}, outside the folder", "Export again with weights beside the graph.")
         if not path.is_file():
             return fail(f"weights are in {piece.file}, which is not there", f"Copy {piece.file} into {look.path}.")

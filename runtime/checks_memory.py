@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 from crashpath.runtime import machine, peak
 from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
 from crashpath.runtime.look import MIB, Look
@@ -9,6 +11,8 @@ from crashpath.runtime.peak import Peak
 from crashpath.runtime.probe_child import MAIN, TORCHSCRIPT
 
 _CLOSE = 0.85
+_ROOM = 1.5
+"""A limit is on address space, of which more is reserved than used."""
 _PATHS = (("main", MAIN), ("fallback", TORCHSCRIPT))
 
 
@@ -51,30 +55,37 @@ def limit(look: Look) -> Result:
     allowed = look.model.limits.memory_mib * MIB
     if not allowed:
         return skip("limits.memory_mib is 0: no limit on a worker")
-    worst = max(one.above for _, one in predicted(look))
-    told = ", ".join(f"{name} {_mib(one.above)}" for name, one in predicted(look)) + f" of {_mib(allowed)}"
-    fix = f"Set limits.memory_mib in model.toml to {-(-round(worst * 1.25) // MIB)} or more (or 0: none)."
+    bare = {name: look.probe(kind).bare for name, kind in _PATHS}
+    needs = {name: max(0, one.total - bare[name]) for name, one in predicted(look)}
+    worst = max(needs.values())
+    told = f"predicted above the library {_each(needs)}, allowed {_mib(allowed)}"
+    fix = f"Set limits.memory_mib in model.toml to {round(worst * _ROOM) // MIB + 1} or more (or 0: none)."
     if worst > allowed:
-        return fail(f"predicted above the library: {told}", fix)
-    return warn(told, fix) if worst > _CLOSE * allowed else ok(f"predicted above the library: {told}")
+        return fail(told, fix)
+    return warn(told, fix) if worst > _CLOSE * allowed else ok(told)
 
 
 def proof(look: Look) -> Result:
     """Each path really loads and answers under the cap: the folder's limit, else what is free."""
     allowed = look.model.limits.memory_mib
     cap = _mib(allowed * MIB) if allowed else "what is free"
-    parts = []
+    took: dict[str, int] = {}
     for name, kind in _PATHS:
         found = look.probe(kind, capped=bool(allowed))
         if found.failure == "oom_host":
-            where = "limits.memory_mib in model.toml" if allowed else "the memory of the machine"
-            need = max(look.probe(kind).peak - look.probe(kind).base, 0)
-            much = f" (without a cap it took {_mib(need)})" if need else ""
-            return fail(f"{name} ran out of memory in {found.phase} under {cap}{much}", f"Raise {where}.")
+            return fail(f"{name} ran out of memory in {found.phase} under {cap}", _more(look, kind, bool(allowed)))
         if not found.loaded:
             return skip(f"{name} did not load: {found.failure}")
-        parts.append(f"{name} {_mib(found.peak - found.base)}")
-    return ok(f"ran under {cap}: {', '.join(parts)} above the library")
+        took[name] = found.peak - found.bare
+    return ok(f"ran under {cap}: {_each(took)} above the library")
+
+
+def _more(look: Look, kind: str, limited: bool) -> str:
+    free = look.probe(kind)
+    if not limited:
+        return "Give the machine or container more memory, or take a smaller model."
+    need = f" to {round((free.peak - free.bare) * _ROOM) // MIB + 1} or more" if free.compared is not None else ""
+    return f"Raise limits.memory_mib in model.toml{need} (or 0: none)."
 
 
 def prediction(look: Look) -> Result:
@@ -89,6 +100,10 @@ def prediction(look: Look) -> Result:
     if worst > peak.WITHIN:
         return warn(told, "Trust the measured peak, and plan for it.")
     return ok(told)
+
+
+def _each(sizes: Mapping[str, int]) -> str:
+    return ", ".join(f"{name} {_mib(size)}" for name, size in sizes.items())
 
 
 def _mib(size: int) -> str:

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
 from crashpath.runtime.folder import FALLBACK_FILE, MAIN_FILE
 from crashpath.runtime.look import Look
-from crashpath.runtime.probe_child import MAIN, TOKENIZER, TORCHSCRIPT, VOCABULARY
+from crashpath.runtime.probe_child import MAIN, MISFIT, TOKENIZER, TORCHSCRIPT, VOCABULARY
 
 _HALF = 0.5
 Run = Callable[[Look], Result]
@@ -18,6 +18,7 @@ _OWN = {
     "load_timeout": "load_time",
     "hang": "time",
     "oom_host": "memory.proof",
+    MISFIT: "signature",
 }
 """Failure classes that a check of their own reports, whose id ends so; `loads` and `runs` report all others."""
 
@@ -127,8 +128,13 @@ def golden(kind: str, file: str) -> Run:
 def signature(look: Look) -> Result:
     """Both artefacts take the same inputs in the declared order, and the declared outputs."""
     declared = tuple(one.name for one in look.model.inputs)
-    main, fallback = look.probe(MAIN).inputs, look.probe(TORCHSCRIPT).inputs
     fix = "Export both artefacts from one module: crashpath export."
+    for found in (look.probe(MAIN), look.probe(TORCHSCRIPT)):
+        if found.failure == MISFIT:
+            return fail(found.message.removeprefix("ModelFolderError: ").partition(";")[0], fix)
+        if not found.loaded:
+            return skip(f"the {found.kind} artefact did not load")
+    main, fallback = look.probe(MAIN).inputs, look.probe(TORCHSCRIPT).inputs
     if set(main) != set(declared):
         return fail(f"{MAIN_FILE} takes {', '.join(main)}; model.toml says {', '.join(declared)}", fix)
     if fallback != declared:
@@ -177,8 +183,8 @@ def _load_checks(path: str, kind: str, file: str, needs: tuple[str, ...]) -> tup
     )
 
 
-def _run_checks(path: str, kind: str, file: str) -> tuple[Check, ...]:
-    needs = (f"{path}.load", "golden.file", "signature")
+def _run_checks(path: str, kind: str, file: str, fits: str) -> tuple[Check, ...]:
+    needs = (f"{path}.load", "golden.file", fits)
     return (
         Check(f"{path}.time", "hang", "it answers in the deadline", run_time(kind), needs),
         Check(f"{path}.runs", "shape_inference", "it answers the golden feed", runs(kind), needs),
@@ -198,9 +204,11 @@ PATH_CHECKS = (
         (*_FILES, "main.file", "graph.external", "graph.ir", "graph.opset", "graph.operators", "device.provider"),
     ),
     *_load_checks("fallback", TORCHSCRIPT, FALLBACK_FILE, (*_FILES, "fallback.file")),
-    Check("signature", "shape_inference", "both artefacts take the same", signature, ("main.load", "fallback.load")),
-    *_run_checks("main", MAIN, MAIN_FILE),
-    *_run_checks("fallback", TORCHSCRIPT, FALLBACK_FILE),
+    Check(
+        "signature", "shape_inference", "both artefacts take the same", signature, ("main.library", "fallback.library")
+    ),
+    *_run_checks("main", MAIN, MAIN_FILE, "graph.names"),
+    *_run_checks("fallback", TORCHSCRIPT, FALLBACK_FILE, "signature"),
     Check(
         "tokenizer.main", "tokenizer", "the tokenizer builds", tokenizer(TOKENIZER), ("folder.spec", "files.readable")
     ),

@@ -82,13 +82,13 @@ def diagnose(
         raise NotADirectoryError(f"{path} is no folder")
     look = _look(path, wanted or Wanted(), ahead=checks is CHECKS)
     findings: list[Finding] = []
-    without: set[str] = set()
+    without: dict[str, str] = {}  # a check without an answer → the check that is the reason
     try:
         for check in checks:
-            lacks = next((one for one in check.needs if one in without), None)
+            lacks = next((without[one] for one in check.needs if one in without), None)
             result = check.run(look) if lacks is None else skip(f"needs {lacks}")
             if result.status in (Status.FAIL, Status.SKIP):
-                without.add(check.id)
+                without[check.id] = lacks or check.id
             findings.append(Finding(check.id, check.prevents, result.status, result.evidence, result.fix))
             if progress is not None:
                 progress(findings[-1])

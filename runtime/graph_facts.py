@@ -33,8 +33,9 @@ class GraphFacts:
     """An ONNX graph. ``newest_…`` is what the installed ONNX Runtime was found to load, ``opset`` the graph's own.
 
     ``live_main`` and ``live_fallback`` are the largest sums of activations that live at one time for the golden feed,
-    in bytes, with what the two libraries write in place; ``largest`` is the largest single one, ``feed`` the bytes of
-    that feed. ``unsized`` counts tensors whose shape could not be told.
+    in bytes, with what the two libraries write in place; ``made_fallback`` is the sum of all;
+    ``largest`` is the largest single one, ``feed`` the bytes of that feed. ``unsized`` counts tensors whose shape could
+    not be told.
     """
 
     ir: int
@@ -50,6 +51,7 @@ class GraphFacts:
     pieces: tuple[Piece, ...]
     live_main: int
     live_fallback: int
+    made_fallback: int
     largest: int
     feed: int
     unsized: int

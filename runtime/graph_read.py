@@ -13,7 +13,7 @@ import onnx
 from onnx import TensorProto, helper
 
 from crashpath.runtime.graph_facts import GraphFacts, Piece, Weight
-from crashpath.runtime.live import ORT, TORCH, Step, live_peak
+from crashpath.runtime.live import ORT, TORCH, Step, live
 
 _LARGE = 1 << 12
 _NEWEST_TRIED = 40
@@ -32,6 +32,7 @@ def read_graph(path: Path, feed: Mapping[str, Shape]) -> GraphFacts:
     sizes, unsized, wrong = _sizes(model, feed)
     steps = _steps(model)
     kept = tuple(one.name for one in graph.output)
+    main, fallback = (live(steps, sizes, kept, habits) for habits in (ORT, TORCH))
     return GraphFacts(
         ir=model.ir_version,
         newest_ir=_newest(lambda version: _identity(13, version), 8),
@@ -44,8 +45,9 @@ def read_graph(path: Path, feed: Mapping[str, Shape]) -> GraphFacts:
         shapes=wrong,
         weights=_weights(model),
         pieces=_pieces(model),
-        live_main=live_peak(steps, sizes, kept, ORT),
-        live_fallback=live_peak(steps, sizes, kept, TORCH),
+        live_main=main.most,
+        live_fallback=fallback.most,
+        made_fallback=fallback.all,
         largest=max((sizes.get(name, 0) for step in steps for name in step.outputs), default=0),
         feed=sum(sizes.get(name, 0) for name in feed),
         unsized=unsized,

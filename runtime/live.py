@@ -40,8 +40,16 @@ ORT = Habits(VIEWS, IN_PLACE, scratch=False)
 TORCH = Habits(VIEWS | STRIDED, frozenset(), scratch=True)
 
 
-def live_peak(steps: Sequence[Step], sizes: Mapping[str, int], kept: Sequence[str], habits: Habits) -> int:
-    """Return the largest sum of buffers that live at one time, in bytes.
+@dataclass(frozen=True, slots=True)
+class Live:
+    """Bytes: ``most`` is the largest sum of buffers that live at one time, ``all`` of all that one run makes."""
+
+    most: int
+    all: int
+
+
+def live(steps: Sequence[Step], sizes: Mapping[str, int], kept: Sequence[str], habits: Habits) -> Live:
+    """Follow the buffers of one run through the graph's order.
 
     Tensors without a size (weights, inputs, those whose shape is not known) count nothing: weights are counted
     elsewhere, and the inputs are the caller's. ``kept`` (the outputs) are never freed.
@@ -51,7 +59,7 @@ def live_peak(steps: Sequence[Step], sizes: Mapping[str, int], kept: Sequence[st
     made = {name for step in steps for name in step.outputs if name}
     home: dict[str, str] = {}  # tensor → the tensor whose buffer it lives in
     holders: Counter[str] = Counter()
-    now = most = 0
+    now = most = made_in_all = 0
     for step in steps:
         for name in step.outputs:
             if not name:
@@ -61,8 +69,10 @@ def live_peak(steps: Sequence[Step], sizes: Mapping[str, int], kept: Sequence[st
             holders[home[name]] += 1
             if home[name] == name:
                 now += sizes.get(name, 0)
+                made_in_all += sizes.get(name, 0)
         scratch = _scratch(step, sizes) if habits.scratch and step.scratch else 0
         most = max(most, now + scratch)
+        made_in_all += scratch
         for name in (*dict.fromkeys(step.inputs), *(one for one in step.outputs if one and not uses[one])):
             uses[name] -= step.inputs.count(name)
             if name in made and uses[name] <= 0 and name in home:
@@ -70,7 +80,7 @@ def live_peak(steps: Sequence[Step], sizes: Mapping[str, int], kept: Sequence[st
                 holders[owner] -= 1
                 if not holders[owner]:
                     now -= sizes.get(owner, 0) if owner in made else 0
-    return most
+    return Live(most, made_in_all)
 
 
 def _source(

@@ -89,16 +89,17 @@ class Look:
 
     def _request(self, ask: Ask) -> ProbeRequest:
         if ask.kind == PROVIDER:  # needs no folder
-            return ProbeRequest(PROVIDER, "", self.wanted.providers, 1, 0, *(self.wanted.start_s,) * 3)
+            return ProbeRequest(PROVIDER, "", self.wanted.providers, 1, 0, False, *(self.wanted.start_s,) * 3)
         model = self.model
-        cap = model.limits.memory_mib * MIB if ask.capped else machine.memory_free()
+        cap = model.limits.memory_mib if ask.capped else machine.memory_free() // MIB
         return ProbeRequest(
             kind=ask.kind,
             folder=str(model.path.resolve()),
             providers=self.wanted.providers,
             threads=model.limits.threads,
-            cap=cap or 0,
+            cap_mib=cap,
+            as_worker=ask.capped,
             start_s=self.wanted.start_s,
-            load_s=model.limits.load_s if not ask.capped else model.limits.load_s * 2,
+            load_s=model.limits.load_s if ask.kind in (MAIN, TORCHSCRIPT) else self.wanted.start_s,
             run_s=self.wanted.run_s,
         )

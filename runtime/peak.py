@@ -10,7 +10,8 @@ child that loads; everything above it is predicted. The factors describe what wa
 - Its arena keeps what the first run took piece by piece when the second takes the planned block: activations count
   twice.
 - TorchScript reads each weight once. Its convolutions reorder input and output beside both.
-- Activations of up to 32 MiB come from a heap that is never quite full, and count once more.
+- Activations of more than 32 MiB are mapped one by one and go back to the system; smaller ones come from glibc's heap,
+  which grows to several times of what lives in it.
 """
 
 from __future__ import annotations
@@ -25,8 +26,10 @@ LEFT_BEHIND = 0.75
 """Share of the small copies that stays with the process: between none and all of them, by their order."""
 LOOKUPS = frozenset({"Gather", "GatherElements", "GatherND"})
 PACKED = frozenset({"MatMul", "Gemm", "Conv", "ConvTranspose", "LSTM", "GRU"})
-MAIN_TIMES, FALLBACK_TIMES = (2.0, 3.0), (1.0, 2.0)
-"""How often activations count, in ONNX Runtime and in torch: large ones, and those that glibc keeps (see above)."""
+PLANNED, SMALL_PLANNED = 2, 3
+"""How often activations count in ONNX Runtime: large ones, and those that glibc keeps."""
+UNFIT = 4
+"""How far torch's heap grows over what lives in it: an aligned request does not fit the hole of its own size."""
 NODE_MAIN, NODE_FALLBACK = 12 << 10, 16 << 10
 FALLBACK_CODE = 6 << 20
 """Kernels that torch maps and compiles when a model first runs, beyond those that the warm base has."""
@@ -67,7 +70,7 @@ def main_peak(graph: GraphFacts, base: int) -> Peak:
     return Peak(
         base,
         kept,
-        max(loading - kept, _running(graph.live_main, graph.largest, MAIN_TIMES) + graph.feed),
+        max(loading - kept, _main_running(graph)),
         graph.nodes * NODE_MAIN,
     )
 
@@ -76,11 +79,17 @@ def fallback_peak(graph: GraphFacts, base: int) -> Peak:
     """Predict the peak of the TorchScript path; the graph of its twin tells sizes and order."""
     weights = sum(one.size for one in graph.weights)
     nodes = graph.nodes * NODE_FALLBACK + FALLBACK_CODE
-    return Peak(base, weights, _running(graph.live_fallback, graph.largest, FALLBACK_TIMES) + graph.feed, nodes)
+    return Peak(base, weights, _fallback_running(graph), nodes)
 
 
-def _running(live: int, largest: int, times: tuple[float, float]) -> int:
-    return round(live * times[largest <= MAPPED_ALONE])
+def _main_running(graph: GraphFacts) -> int:
+    return graph.live_main * (SMALL_PLANNED if graph.largest <= MAPPED_ALONE else PLANNED) + graph.feed
+
+
+def _fallback_running(graph: GraphFacts) -> int:
+    if graph.largest > MAPPED_ALONE:
+        return graph.live_fallback + graph.feed
+    return max(graph.live_fallback, min(graph.made_fallback, UNFIT * graph.live_fallback)) + graph.feed
 
 
 def device_peak(graph: GraphFacts) -> int:

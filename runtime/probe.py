@@ -25,19 +25,24 @@ from crashpath.runtime.values import Phase
 
 STARTED, LOADED = "started", "loaded"
 _KEEP = 600
+_OFFLINE = {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"}
 _TAIL = 2000
 _END_S = 10.0
 
 
 @dataclass(frozen=True, slots=True)
 class ProbeRequest:
-    """What the child does. ``cap`` is bytes of address space above what its library needs for nothing; 0: none."""
+    """What the child does. ``cap_mib`` of address space above what it has once its library is imported; 0: none.
+
+    ``as_worker``: the cap is put on where a worker does it, before the library is warm.
+    """
 
     kind: str
     folder: str
     providers: tuple[str, ...]
     threads: int
-    cap: int
+    cap_mib: int
+    as_worker: bool
     start_s: float
     load_s: float
     run_s: float
@@ -47,12 +52,14 @@ class ProbeRequest:
 class Probe:
     """What a child met, up to where it came.
 
-    ``base`` and ``peak`` are resident bytes: with the library warm and no model, and the most there was. ``failure``
+    ``bare``, ``base`` and ``peak`` are resident bytes: with the library imported, with the library warm and no model
+    (not as a worker: as ``bare``), and the most there was. ``failure``
     is the class that the registry gives what was raised or the death, empty where nothing failed; ``phase`` where.
     """
 
     kind: str
     version: str = ""
+    bare: int = 0
     base: int = 0
     peak: int = 0
     load_s: float | None = None
@@ -83,7 +90,7 @@ def probe(request: ProbeRequest) -> Probe:
             stdin=subprocess.PIPE,
             stdout=subprocess.PIPE,
             stderr=errors,
-            env=os.environ | {"HF_HUB_OFFLINE": "1", "TOKENIZERS_PARALLELISM": "false"},
+            env=os.environ | _OFFLINE | ({"MALLOC_ARENA_MAX": "2"} if request.as_worker else {}),
         )
         assert child.stdin is not None
         assert child.stdout is not None

@@ -6,6 +6,7 @@ output. Libraries that print go to standard error.
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -24,6 +25,8 @@ from crashpath.runtime.values import Arrays, Path, Phase
 
 MAIN, TORCHSCRIPT, GRAPH, TOKENIZER, VOCABULARY = "ort", "torchscript", "graph", "tokenizer", "vocabulary"
 PROVIDER = "provider"
+UNCLASSIFIED, MISFIT = "unclassified", "misfit"
+"""In place of a class: nobody knows the error; the artefact is there and is not the one that model.toml describes."""
 RUNS = 3
 """ONNX Runtime plans its memory in the first run and takes the planned block in the second."""
 _ENOUGH_S = 10.0
@@ -71,7 +74,9 @@ def _tell_failure(error: BaseException, kind: str, phase: Phase, tell: Tell) -> 
     from crashpath.runtime.reasons import recognise
 
     known = recognise(error, phase, Path.FALLBACK if kind == TORCHSCRIPT else Path.MAIN)
-    failure = known.failure_class if isinstance(known, Failure) else "unclassified"
+    failure = known.failure_class if isinstance(known, Failure) else UNCLASSIFIED
+    if isinstance(error, ModelFolderError):
+        failure = MISFIT
     message = " ".join(f"{type(error).__name__}: {error}".split())
     tell("failed", failure=failure, phase=phase.value, message=message[:_KEEP], peak=peak())
 
@@ -118,18 +123,20 @@ def _answer(backend: Any, folder: ModelFolder, golden: tuple[Arrays, Arrays], te
 
 
 def _tell_start(request: dict[str, Any], tell: Tell) -> None:
-    """Import and warm the library, say what that alone costs, and put the cap on."""
-    version = _warm_torch(request["threads"]) if request["kind"] == TORCHSCRIPT else _warm_ort(request["threads"])
-    resident, virtual = memory("VmRSS"), memory("VmSize")
-    if request["cap"] and virtual:
-        import resource
+    """Import the library, put the cap on, warm the library up, and say what that costs without a model."""
+    from crashpath.runtime.worker import limit_memory
 
-        _, hard = resource.getrlimit(resource.RLIMIT_AS)
-        resource.setrlimit(resource.RLIMIT_AS, (virtual + int(request["cap"]), hard))
-    tell("started", version=version, base=resident)
+    kind, threads = request["kind"], request["threads"]
+    library = importlib.import_module("torch" if kind == TORCHSCRIPT else "onnxruntime")
+    bare = memory("VmRSS")
+    if request["cap_mib"]:
+        limit_memory(request["cap_mib"])
+    if not request["as_worker"]:  # a worker warms up with the model itself
+        (_warm_torch if kind == TORCHSCRIPT else _warm_ort)(threads)
+    tell("started", version=str(library.__version__), bare=bare, base=memory("VmRSS"))
 
 
-def _warm_ort(threads: int) -> str:
+def _warm_ort(threads: int) -> None:
     import numpy as np
     import onnxruntime as ort
 
@@ -137,10 +144,9 @@ def _warm_ort(threads: int) -> str:
     options.intra_op_num_threads = threads
     session = ort.InferenceSession(_IDENTITY, options, providers=["CPUExecutionProvider"])
     session.run(None, {"x": np.zeros(1, np.float32)})
-    return str(ort.__version__)
 
 
-def _warm_torch(threads: int) -> str:
+def _warm_torch(threads: int) -> None:
     import warnings
 
     import torch
@@ -153,7 +159,6 @@ def _warm_torch(threads: int) -> str:
         script = torch.jit.trace(net, feed)  # type: ignore[no-untyped-call]  # torch has no types here
         for _ in range(RUNS):
             script(feed)
-    return str(torch.__version__)
 
 
 def _tokenizer(request: dict[str, Any], tell: Tell, phase: list[Phase]) -> None:
