@@ -52,6 +52,7 @@ BENCHMARKS = (
     Benchmark("invariance", "order, day and threads change nothing"),
     Benchmark("exactly_once", "killed anywhere and run again: nothing lost, nothing twice"),
     Benchmark("memory", "growth of the process while a big log is read"),
+    Benchmark("peak", "predicted against measured peak memory of both paths"),
     Benchmark("failover", "from a killed main worker to the fallback's answer"),
     Benchmark("overhead", "what a session costs over the bare run, and a worker at 1 MB"),
     Benchmark("storm", "100 threads for a minute while workers are killed: nothing lost, swapped or left"),
