@@ -62,6 +62,7 @@ def any_store(request: pytest.FixtureRequest) -> Iterator[Store]:
         names = ", ".join(f'"{table}"' for table in SCHEMA.tables if table != "project")
         with store.write() as session:
             session.execute(text(f"TRUNCATE {names} RESTART IDENTITY CASCADE"))
+            session.execute(text("UPDATE project SET encoder_id = NULL"))
 
 
 @pytest.fixture(scope="session")
