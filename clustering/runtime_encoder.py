@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from crashpath.clustering import encoder as plain
-from crashpath.clustering.encoder import BATCH, MINILM_PACKAGE, Encoder, Vectors, WeightsMissingError, rounded
+from crashpath.clustering.encoder import MINILM_PACKAGE, Encoder, Vectors, WeightsMissingError, rounded
 from crashpath.clustering.exports import check_file, exported
 from crashpath.runtime.errors import ServingError
 from crashpath.runtime.folder import FALLBACK_FILE, ModelFolder
@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
+BATCH = 8
+"""Texts a run: 1.3 times as many texts a second of one core as with 32, whose activations outgrow its cache."""
 DEADLINE_MS = 600_000.0
 """Of one batch, both paths. It is there to end what hangs: a batch takes seconds, waking the twin up to a minute."""
 _LOAD_S = 240.0
