@@ -73,6 +73,8 @@ def load_time(kind: str) -> Run:
         if found.load_s is None:
             return skip("it did not load")
         told = f"{found.load_s:.2f} s of {limit:g} s"
+        if found.load_s > limit:  # it ended just before the child would have been
+            return fail(told, raise_it)
         return warn(told, raise_it) if found.load_s > _HALF * limit else ok(told)
 
     return run
