@@ -169,7 +169,10 @@ def _routed(case: Case, seen: Seen) -> Cell:
         }
         good = causes == {case.fault.failure_class} and set(taken) == {routes.MAIN_ANSWERED}
     else:
-        good = routes.answered(routes.stem(case.phase, case.fault.failure_class)) in taken
+        declared = {routes.answered(routes.stem(case.phase, case.fault.failure_class))}
+        if case.phase is not Phase.INFER:  # who leaves for good does so at the first request that finds the path away
+            declared.add(routes.answered(routes.SWITCHED))
+        good = bool(declared & set(taken))
     return Cell("routed", good, "" if good else f"routes: {', '.join(sorted(set(taken))) or 'none'}")
 
 

@@ -19,6 +19,7 @@ from crashpath.coverage.drillstage import Asked, Stage
 from crashpath.coverage.overhear import Overheard, alive
 from crashpath.coverage.spoilers import Broken, Spoiler, file_of, spoiled, spoiler
 from crashpath.coverage.strikes import FUNCTION, packed, read_marks, strike
+from crashpath.runtime import routes
 from crashpath.runtime.lane import LaneState
 from crashpath.runtime.values import Path as Which
 from crashpath.runtime.values import Phase, Strike
@@ -157,7 +158,7 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
         seen.asked.append(asked)
         look()
         told = any(event.phase == phase for event in stage.failures(seen.since, which))
-        met = met or asked.answer is None or asked.answer.route.startswith(f"{phase}:")
+        met = met or asked.answer is None or asked.answer.route.startswith((f"{phase}:", routes.SWITCHED))
         if told and met:
             if not more:
                 return

@@ -192,7 +192,7 @@ def _store(url: str, evidence: Evidence, results: Sequence[DrillResult], mix: Mi
         with store.write() as session:
             store_drills(session, evidence, results, mix)
         with store.read() as session:
-            for line in field_lines(session):
+            for line in field_lines(session, evidence.model, evidence.model_hash):
                 say(line)
 
 

@@ -19,9 +19,8 @@ LEGEND = (
     + " ".join(f"{cell.letter} {cell.id}" for cell in CELLS[:5])
     + "\n       "
     + " ".join(f"{cell.letter} {cell.id}" for cell in CELLS[5:])
-    + " · x does not hold · - does not apply here"
+    + " · x does not hold · - cannot apply"
 )
-MOST = 60
 _FAULT, _PHASE, _ISOLATION = 29, 8, 11
 
 
@@ -102,16 +101,18 @@ def mix_lines(mix: MixResult | None) -> Iterator[str]:
         yield f"    {error}"
 
 
-def field_lines(session: Session) -> Iterator[str]:
-    """Field against proof, where the store has crashes."""
-    rows = field_against_proof(session, [Names(check.id, check.prevents) for check in CHECKS])
+def field_lines(session: Session, model: str, model_hash: str) -> Iterator[str]:
+    """Field against proof, where the store has crashes; evidence for one model says nothing of another."""
+    checks = [Names(check.id, check.prevents) for check in CHECKS]
+    rows = field_against_proof(session, checks, model_hash=model_hash)
     if not rows:
         return
-    yield f"\n{'class in the field':20} {'crashes':>8} {'share':>7}  stands against it"
+    yield f"\n{'class in the field':20} {'crashes':>8} {'share':>7}  what stands against it for {model}"
     for row in rows:
         told = {
-            Standing.CONTAINED: f"contained: {row.drills} drills passed" + (f", {row.red} red" if row.red else ""),
-            Standing.PREVENTED: f"prevented: {', '.join(row.checks)}"[:MOST],
+            Standing.CONTAINED: f"contained: {row.drills} passed" + (f", {row.red} red" if row.red else ""),
+            Standing.PREVENTED: f"prevented: {', '.join(row.checks[:1])}"
+            + (f" and {len(row.checks) - 1} more" if row.checks[1:] else ""),
             Standing.UNPROVEN: "without proof" + (f" ({row.red} drills red)" if row.red else ""),
         }[row.standing]
         yield f"{row.failure_class:20} {row.crashes:>8,} {row.share:>7.1%}  {told}"
