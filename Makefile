@@ -4,6 +4,7 @@ BIN := .venv/bin
 PARTS := ingest clustering coverage dashboard runtime
 EVAL_DATA ?= ../shared/data
 export CRASHPATH_EVAL_DATA := $(EVAL_DATA)
+export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
 .PHONY: help setup demo test lint dashboard corpus train bench screenshot clean

@@ -18,7 +18,6 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import onnxruntime
 from results_file import write_results
 from tables import table
 
@@ -87,6 +86,8 @@ def _overhead(folder: ModelFolder, rounds: int, seed: int) -> dict[int, dict[str
 
 
 def _bare(folder: ModelFolder) -> Arm:
+    import onnxruntime  # after crashpath.runtime, which keeps it from reporting its use
+
     options = onnxruntime.SessionOptions()
     options.intra_op_num_threads = options.inter_op_num_threads = 1
     session = onnxruntime.InferenceSession(str(folder.main), options, providers=["CPUExecutionProvider"])

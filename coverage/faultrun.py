@@ -116,6 +116,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "HOME": str(home),
         "HF_HOME": str(home / ".cache/huggingface"),
         "HF_HUB_DISABLE_TELEMETRY": "1",
+        "ORT_DISABLE_TELEMETRY": "1",
         "TMPDIR": str(folder),
         "LANG": "C.UTF-8",
         "OMP_NUM_THREADS": "1",

@@ -4,6 +4,11 @@
 on TorchScript. `ServingError` is the root of what it raises (the tree is in `crashpath.runtime.errors`).
 """
 
+import os
+
+# Before anything imports onnxruntime, whose wheels otherwise report their use: nothing leaves this machine.
+os.environ.setdefault("ORT_DISABLE_TELEMETRY", "1")
+
 from crashpath.runtime.errors import (
     DeadlineExceeded,
     Failure,
