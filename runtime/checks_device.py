@@ -106,7 +106,7 @@ def parse_gpus(text: str) -> tuple[Gpu, ...]:
 
 DEVICE_CHECKS = (
     Check("device.provider", "device_init", "the provider asked for computes", provider),
-    Check("device.driver", "device_init", "the device's driver answers", driver, ("device.provider",)),
+    Check("device.driver", "device_init", "the device's driver answers", driver),
     Check("device.memory", "oom_device", "the model fits into the device", memory, ("graph.parses",)),
     Check("device.computes", "device_fault", "the device computes right", computes, ("main.load",)),
 )

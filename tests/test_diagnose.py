@@ -232,8 +232,8 @@ BROKEN = (
         "provider that is not there",
         lambda folder: None,
         ("device.provider",),
-        r"pip install onnxruntime-gpu .*--provider CPUExecutionProvider",
-        wanted=Wanted(providers=("CUDAExecutionProvider", "CPUExecutionProvider")),
+        r"pip install onnxruntime-openvino .*--provider CPUExecutionProvider",
+        wanted=Wanted(providers=("OpenVINOExecutionProvider", "CPUExecutionProvider")),
     ),
     Broken(
         "run that does not end",
