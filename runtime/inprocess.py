@@ -58,6 +58,7 @@ class InProcessLane:
         self._versions: tuple[tuple[str, str], ...] = ()
         self._warm: Arrays | None = None
         self._last: BaseException | None = None
+        self._failed_load: BaseException | None = None
         self._idle: list[SimpleQueue[Turn | None]] = []
         self._out = 0  # turns that are under way and waited for
         self._abandoned = 0
@@ -88,11 +89,13 @@ class InProcessLane:
         turn = Turn(lambda: opened.append(self._open(phase)))
         threading.Thread(target=self._carry_load, args=(turn, opened), name=f"{self.path}-load", daemon=True).start()
         try:
-            self._wait(turn, deadline, lambda: LoadTimeout("the path was not ready in time", "load deadline"), phase[0])
+            self._wait(
+                turn, deadline, lambda: LoadTimeout("the path was not ready in time", "load deadline"), lambda: phase[0]
+            )
         except BaseException as error:
             with self._change:
                 self._failed_loads += 1
-                self._last = kept(error)
+                self._last = self._failed_load = kept(error)
                 if self._state is LaneState.LOADING:
                     self._state = LaneState.DOWN
             raise
@@ -128,7 +131,9 @@ class InProcessLane:
         turn = Turn(lambda: answer.append(self._infer(backend, feed, ident)))
         thread.put(turn)
         try:
-            self._wait(turn, deadline, lambda: Hang("the path did not answer in time", "soft deadline"), Phase.INFER)
+            self._wait(
+                turn, deadline, lambda: Hang("the path did not answer in time", "soft deadline"), lambda: Phase.INFER
+            )
         except Hang:
             if turn.abandoned and ident:
                 backend.cancel(ident[0])
@@ -172,7 +177,7 @@ class InProcessLane:
 
     # ---- turns
 
-    def _wait(self, turn: Turn, deadline: float, late: Callable[[], Failure], phase: Phase) -> None:
+    def _wait(self, turn: Turn, deadline: float, late: Callable[[], Failure], phase: Callable[[], Phase]) -> None:
         """Wait for the end of a turn; raise what it raised, recognised, or what ``late`` makes."""
         left = deadline - time.monotonic()
         if not turn.done.acquire(timeout=left if left > 0 else 0):
@@ -180,10 +185,10 @@ class InProcessLane:
                 if not turn.done.acquire(blocking=False):  # else it ended in this very moment
                     turn.abandoned = True
                     self._abandoned += 1
-                    if phase is Phase.INFER:
+                    if phase() is Phase.INFER:
                         self._out -= 1
                     failure = late()
-                    failure.phase = phase.value
+                    failure.phase = phase().value
                     if self._abandoned >= self._cap:
                         self._last = kept(failure)
                     self._change.notify_all()
@@ -191,7 +196,7 @@ class InProcessLane:
         if turn.error is not None:
             error, turn.error = turn.error, None
             try:
-                raise self._named(error, phase)
+                raise self._named(error, phase())
             finally:
                 del error  # else its traceback and this frame keep each other, and the feed, alive
 
@@ -253,7 +258,8 @@ class InProcessLane:
             state = self._read_state()
             failure = None if state is LaneState.READY or self._last is None else as_failure(self._last)
             figures = (self._restarts, self._abandoned, self._versions, self._loads, self._failed_loads)
-            return LaneFacts(state, None, 0, *figures, failure)
+            failed = None if self._failed_load is None else as_failure(self._failed_load)
+            return LaneFacts(state, None, 0, *figures, failure, failed)
 
     def kill(self) -> None:
         """Drop the backend as a crash would; it is loaded again in the background."""

@@ -44,6 +44,7 @@ class Keeper:
         self.warm: Arrays | None = None
         self.last: BaseException | None = None
         """What took the lane down last; ``None`` while it is ready."""
+        self._failed_load: BaseException | None = None
         self._plan = plan
         self._warm_feed = warm_feed
         self._armed = armed
@@ -169,7 +170,7 @@ class Keeper:
             self._worker, self._load_by = None, None
             self._attempts += 1
             self._failed_loads += 1
-            self.last = kept(error)
+            self.last = self._failed_load = kept(error)
             self._wanted = self._served
             if self._state is LaneState.LOADING:
                 self._state = LaneState.DOWN
@@ -269,7 +270,8 @@ class Keeper:
             failure = None if self._state is LaneState.READY or self.last is None else as_failure(self.last)
             rss = 0 if pid is None else self._rss[2]
             figures = (self._restarts, 0, self._versions, self._loads, self._failed_loads)
-            return LaneFacts(self._state, pid, rss, *figures, failure)
+            failed = None if self._failed_load is None else as_failure(self._failed_load)
+            return LaneFacts(self._state, pid, rss, *figures, failure, failed)
 
     def kill(self) -> None:
         """Kill the worker, as a crash would; the next one is started in the background."""

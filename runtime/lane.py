@@ -46,6 +46,7 @@ class LaneFacts:
     ``abandoned``: threads that still run a request whose caller was answered or told otherwise (in process only).
     ``loads``: how often a load was tried, in the background included, and ``failed_loads`` how many of them failed.
     ``failure``: why it is not ready, where that is known; its ``phase`` is ``load`` or ``warmup`` where a load failed.
+    ``failed_load``: how the last load that failed did, also when a later one has succeeded.
     """
 
     state: LaneState
@@ -57,6 +58,7 @@ class LaneFacts:
     loads: int = 0
     failed_loads: int = 0
     failure: Failure | None = None
+    failed_load: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,7 +81,7 @@ class Watch:
         loaded = max(ended - self._loads - failed, 0)
         self._loads += loaded + failed
         self._failed_loads = facts.failed_loads
-        error = facts.failure or self._raised or Failure("a load failed", "counted by the lane")
+        error = facts.failed_load or self._raised or Failure("a load failed", "counted by the lane")
         for _ in range(failed):
             self._ledger.load(self.lane.path, routes.LOAD_FAILED, error, 0.0, served=True)
         for _ in range(loaded):

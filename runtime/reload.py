@@ -47,6 +47,7 @@ def while_away(last: BaseException | None, what: str) -> Failure:
         again.phase = last.phase
     elif isinstance(last, ModelFolderError):
         again = LoadCorrupt(f"{what} is not ready: {last}", "model folder")
+        again.phase = "load"
     else:
         again = NativeCrash(f"{what} is not ready" + (f" since: {last}" if last is not None else ""), "lane not ready")
     again.tried = False
