@@ -6,6 +6,15 @@ from crashpath.runtime.errors import Dependency, LoadTimeout, NetworkAuth, Permi
 from crashpath.runtime.reason_words import NATIVE, OS, STARTING, on
 from crashpath.runtime.values import Phase
 
+REFUSED = (
+    on(
+        PermissionDisk,
+        NATIVE,
+        r"\bSystemError : (?:1|13|23|24|28|30|122)\b",
+        note="asked before the codes of ONNX Runtime: it gives this one the code of a model that must be compiled",
+    ),
+)
+
 HOST = (
     on(PermissionDisk, ("builtins.PermissionError",)),
     on(
@@ -15,6 +24,12 @@ HOST = (
         r"Too many open files|system error number (?:1|13|23|24|28|30|122)\b",
         r"insufficient shared memory|unable to (?:open|write|resize|allocate) shared memory",
         r"os error (?:13|23|24|28|30|122)\b",
+    ),
+    on(
+        PermissionDisk,
+        ("builtins.Exception",),
+        r"\(os error (?:13|23|24|28|30|122)\)",
+        note="how libraries written in Rust (tokenizers) tell what the system refused",
     ),
     on(
         TokenizerBroken,

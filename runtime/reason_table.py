@@ -22,7 +22,7 @@ from crashpath.runtime.errors import (
     UnsupportedOp,
 )
 from crashpath.runtime.reason import Reason
-from crashpath.runtime.reason_host import HOST, NETWORK
+from crashpath.runtime.reason_host import HOST, NETWORK, REFUSED
 from crashpath.runtime.reason_words import LOADING, NATIVE, ORT, STARTING, STATE, TORCH, on
 from crashpath.runtime.values import Phase
 
@@ -203,6 +203,7 @@ REASONS: tuple[Reason, ...] = (
     *_INPUT,
     *_MEMORY,
     *_DEVICE,
+    *REFUSED,
     *_OPERATORS,
     *HOST,
     *NETWORK,

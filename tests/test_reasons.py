@@ -299,3 +299,14 @@ def _of(act: Callable[[], object], phase: Phase) -> Failure | InputError | None:
 
 def _raise(error: Exception) -> None:
     raise error
+
+
+def test_what_the_system_refused_is_told_before_the_code_of_the_library() -> None:
+    """Rule: a file that may not be read is a matter of rights, whatever code or step it is told under."""
+    state = pytest.importorskip("onnxruntime.capi.onnxruntime_pybind11_state")
+    weights = state.ModelRequiresCompilation("[ONNXRuntimeError] : 13 : MODEL_REQUIRES_COMPILATION : SystemError : 13")
+    assert isinstance(recognise(weights, Phase.LOAD, Path.MAIN), errors.PermissionDisk)
+    tokenizer = Exception("Permission denied (os error 13)")
+    assert isinstance(recognise(tokenizer, Phase.PREPARE, Path.MAIN), errors.PermissionDisk)
+    absent = Exception("No such file or directory (os error 2)")
+    assert isinstance(recognise(absent, Phase.PREPARE, Path.MAIN), errors.TokenizerBroken)
