@@ -45,6 +45,8 @@ def run(arguments: Sequence[str]) -> int:
         if str(error):  # without a command the help was printed, and says it all
             complain(f"{str(error).rstrip('.')}. Run crashpath --help for what is there.")
         return Exit.USAGE
+    except SystemExit:  # the command line's library ends with 1 where who reads the output has gone: no NO-GO
+        return Exit.FAILED
     except (Abort, KeyboardInterrupt):
         complain("Stopped. What was stored up to here stays; run the same command again to go on.")
         return Exit.FAILED

@@ -7,6 +7,7 @@ from crashpath.clustering.encoder import EncoderError
 from crashpath.dashboard.settings import SettingsError
 from crashpath.ingest.facts import FactsError
 from crashpath.ingest.store_errors import StoreError
+from crashpath.runtime.errors import ServingError
 
 
 class DashboardError(Exception):
@@ -33,4 +34,5 @@ EXPECTED: tuple[type[Exception], ...] = (
     FactsError,
     ClassifierError,
     EncoderError,
+    ServingError,
 )

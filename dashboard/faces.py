@@ -33,4 +33,9 @@ def tell(message: str) -> None:
 
 def emit(document: Any) -> None:
     """Print one JSON document, on one line, on standard output."""
-    sys.stdout.write(json.dumps(document, ensure_ascii=False, default=str) + "\n")
+    line = json.dumps(document, ensure_ascii=False, default=str)
+    try:
+        line.encode("utf-8")
+    except UnicodeEncodeError:  # half a character, from a log or an id: escaped it is JSON all the same
+        line = json.dumps(document, default=str)
+    sys.stdout.write(line + "\n")

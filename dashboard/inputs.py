@@ -55,7 +55,7 @@ def looks_like_records(path: str, fields: Fields) -> bool:
     try:
         with open(path, "rb") as file:
             document = json.loads(file.readline(LONGEST))
-    except (OSError, ValueError):
+    except (OSError, ValueError, RecursionError):
         return False
     return isinstance(document, dict) and isinstance(document.get(fields.text), str)
 
@@ -81,8 +81,8 @@ def given_lines(path: str, fields: Fields, tz: tzinfo) -> Iterator[Given]:
 def _given(line: bytes, number: int, fields: Fields, options: SplitOptions) -> Given:
     fallback = f"line-{number}"
     try:
-        document = json.loads(line)
-    except ValueError:  # also where the bytes are no text
+        document = json.loads(line, parse_constant=lambda word: None)  # NaN is no JSON, and no id
+    except (ValueError, RecursionError):  # also where the bytes are no text, or are nested without end
         return Given(fallback, None)
     if not isinstance(document, dict):
         return Given(fallback, None)

@@ -278,3 +278,24 @@ def test_waiting_is_explained_on_a_terminal_only(
         terminal.flush()
         assert os.read(ours, 100).decode() == "loading …\r\n"
     os.close(ours)
+
+
+def test_odd_lines_get_an_object_each(tmp_path: Path) -> None:
+    """Rule: half a character, NaN and nesting without end are one record each, and what is printed is JSON."""
+    lines = [b"[" * 100_000, b'{"id":"\\ud800","log":"std::bad_alloc \\ud800"}', b'{"id":NaN,"log":"std::bad_alloc"}']
+    (tmp_path / "odd.jsonl").write_bytes(b"\n".join(lines) + b"\n")
+    command = [sys.executable, "-m", "crashpath.dashboard.cli", "classify", "odd.jsonl", "--jsonl", "--json"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True, timeout=300)
+    assert [json.loads(line)["class"] for line in done.stdout.splitlines()] == ["unclassified", "oom_host", "oom_host"]
+    assert "NaN" not in done.stdout
+
+
+def test_a_reader_that_has_gone_is_no_no_go(tmp_path: Path) -> None:
+    """Rule: where standard output is closed in the midst, the exit code is that of a run that failed, never 1."""
+    (tmp_path / "many.jsonl").write_bytes(b'{"log":"std::bad_alloc"}\n' * 3_000)
+    command = [sys.executable, "-m", "crashpath.dashboard.cli", "classify", "many.jsonl", "--jsonl", "--json"]
+    with subprocess.Popen(command, cwd=tmp_path, stdout=subprocess.PIPE, stderr=subprocess.PIPE) as child:
+        assert child.stdout is not None
+        child.stdout.read(10)
+        child.stdout.close()
+        assert child.wait(300) == Exit.FAILED
