@@ -131,11 +131,14 @@ class Driver:
         try:
             outputs = self._run_fallback(feed, request.deadline, began)
         except Exception as error:  # noqa: BLE001  # the boundary of the fallback; it is the last path there is
-            back = self._first_back(request, cause) if _is_away(error) else None
-            if back is Path.FALLBACK:
-                return self._fall_back(feed, request, stem, cause)
-            if back is Path.MAIN:
-                return self._main_again(feed, request, cause)
+            if isinstance(error, Failure):
+                back = self._first_back(request, cause, error)
+                if back is Path.FALLBACK:
+                    return self._fall_back(feed, request, stem, cause)
+                if back is Path.MAIN:
+                    if error.tried:
+                        request.troubles.append(Trouble(Phase.INFER, Path.FALLBACK, error))
+                    return self._main_again(feed, request, cause)
             raise self._nobody(request, stem, cause, error) from _chained(cause, error)
         now = self._clock()
         self._reserve.note(now - began)
@@ -147,15 +150,15 @@ class Driver:
         spent = (now - request.started) * 1000
         return Answer(outputs, Path.FALLBACK, cause, step.route, state, spent, request.id)
 
-    def _first_back(self, request: Request, cause: Failure) -> Path | None:
+    def _first_back(self, request: Request, cause: Failure, error: Failure) -> Path | None:
         """Wait until a path that restarts is ready; ``None`` where none does, or the deadline has no room for it.
 
-        A request that the main path failed at is not given to it again.
+        A request is not given again to a path that failed at it.
         """
-        lanes = [self._fallback]
+        lanes = [] if error.tried else [self._fallback]
         if not cause.tried and self._standing.may_return:
             lanes.append(self._main)
-        while not self.closed and self._clock() < request.deadline:
+        while lanes and not self.closed and self._clock() < request.deadline:
             states = [lane.facts().state for lane in lanes]
             if LaneState.READY in states:
                 return lanes[states.index(LaneState.READY)].path
@@ -165,7 +168,7 @@ class Driver:
         return None
 
     def _main_again(self, feed: Arrays, request: Request, cause: Failure) -> Answer:
-        """Both paths were away and the main path is back first."""
+        """No path was there for the request, and the main path is back first."""
         try:
             outputs = self._main.run(feed, self._main_deadline(request, self._clock()))
         except Exception as error:  # noqa: BLE001  # the boundary of the main path, as in `serve`
@@ -204,10 +207,6 @@ class Driver:
         """Count a request that gets an error, and give the error back to be raised."""
         self._ledger.request(request, route, None, self._clock() - request.started, self._standing.state)
         return error
-
-
-def _is_away(error: Exception) -> bool:
-    return isinstance(error, Failure) and not error.tried
 
 
 def _as_failure(error: Exception) -> Failure:

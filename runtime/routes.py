@@ -116,7 +116,7 @@ def _phase(stem: str) -> Phase | None:
 _A, _R, _T = Outcome.ANSWERED, Outcome.RAISED, Outcome.TOLD
 ROUTES: tuple[Route, ...] = (
     Route(MAIN_ANSWERED, "the main path answered", Phase.INFER, _A),
-    Route(MAIN_AGAIN, "both paths were away, and the main path was back first", Phase.INFER, _A),
+    Route(MAIN_AGAIN, "main was away, the fallback away or failed; main was back first", Phase.INFER, _A),
     *(Route(f"{stem} -> fallback:answered", f"{stem}: the fallback answered", _phase(stem), _A) for stem in STEMS),
     *(
         Route(f"{word}:* -> fallback:failed", f"{word}: the fallback failed, too: NoAnswer", _phase(word), _R)

@@ -320,6 +320,21 @@ def test_a_restarting_main_path_is_not_waited_for(bench: Make) -> None:
     assert not b.session.ready().degraded
 
 
+def test_where_the_fallback_dies_the_main_path_is_waited_for(bench: Make) -> None:
+    """A request that main never had goes to it when it is back, if the fallback dies of it; its failure is told."""
+    b = bench(lane={"dies": True})
+    b.main.script.append(NativeCrash("killed by signal 9"))
+    b.run()
+    b.fallback.script.append(NativeCrash("killed by signal 11"))
+    back = threading.Timer(0.2, b.main.come_back)
+    back.start()
+    answer = b.run()
+    back.join()
+    assert (answer.path, answer.route) == (Path.MAIN, "both:restarting -> main:answered")
+    assert [one.path for one in b.of(FailureEvent)] == [Path.MAIN, Path.FALLBACK]
+    assert b.main.calls == 2
+
+
 def test_one_death_is_one_failure(bench: Make) -> None:
     """A lane that dies fails the request that was on it; those that waited for their turn are sent on, not counted."""
     b = bench(policy=QUICK)
