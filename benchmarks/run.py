@@ -53,6 +53,7 @@ BENCHMARKS = (
     Benchmark("exactly_once", "killed anywhere and run again: nothing lost, nothing twice"),
     Benchmark("memory", "growth of the process while a big log is read"),
     Benchmark("peak", "predicted against measured peak memory of both paths"),
+    Benchmark("encoder", "the encoder on the runtime beside sentence-transformers"),
     Benchmark("failover", "from a killed main worker to the fallback's answer"),
     Benchmark("overhead", "what a session costs over the bare run, and a worker at 1 MB"),
     Benchmark("storm", "100 threads for a minute while workers are killed: nothing lost, swapped or left"),

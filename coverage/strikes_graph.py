@@ -22,17 +22,3 @@ def runs(argument: str) -> None:
         for one in session.get_inputs()
     }
     session.run(None, feed)
-
-
-def loads_script(argument: str) -> None:
-    """Load a TorchScript archive."""
-    import torch
-
-    torch.jit.load(argument)  # type: ignore[no-untyped-call]  # torch has no types for it
-
-
-def script_unsupported(argument: str) -> None:
-    """Run an operator that torch has no kernel for on this device."""
-    import torch
-
-    torch.ones(4, 4).to_sparse().cumsum(0)

@@ -62,11 +62,3 @@ def expand_refused(argument: str) -> None:
     session = ort.InferenceSession(file, providers=["CPUExecutionProvider"])
     with limited(mib) as size:
         session.run(None, {"shape": np.array([size // 4096, 1024], dtype=np.int64)})
-
-
-def torch_refused(argument: str) -> None:
-    """Ask torch's CPU allocator for a tensor."""
-    import torch
-
-    with limited(argument) as size:
-        torch.ones(size // 4096, 1024)

@@ -73,10 +73,3 @@ def graph_without_end(argument: str) -> None:
         session.run(None, {"input": np.zeros((8, 8), dtype=np.float32)}, options)
     finally:
         watchdog.cancel()
-
-
-def script_without_end(argument: str) -> None:
-    """Run a TorchScript function whose loop goes on. ``argument``: file of it; only a kill ends it."""
-    import torch
-
-    torch.jit.load(argument)(torch.zeros(8, 8))  # type: ignore[no-untyped-call]  # torch has no types for it

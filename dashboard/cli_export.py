@@ -60,7 +60,7 @@ def export(
 def _sentences(
     model: str, folder: Path, name: str | None, limits: dict[str, Any], options: dict[str, Any]
 ) -> ModelFolder:
-    from crashpath.clustering.runtime_encoder import minilm_folder
+    from crashpath.clustering.encoder import minilm_folder
     from crashpath.runtime.export_text import LIMITS, export_sentence_transformers
 
     source: Path | str = minilm_folder() if model == MINILM else model

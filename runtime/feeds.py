@@ -46,11 +46,6 @@ class FeedCheck:
         return arrays
 
 
-def check_feed(inputs: tuple[TensorSpec, ...], feed: Mapping[str, Any]) -> Arrays:
-    """Check one feed, as `FeedCheck` does for many."""
-    return FeedCheck(inputs)(feed)
-
-
 def _dimension(
     name: str,
     found: tuple[int, ...],

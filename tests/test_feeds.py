@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from crashpath.runtime.errors import InputError
-from crashpath.runtime.feeds import check_feed
+from crashpath.runtime.feeds import FeedCheck
 from crashpath.runtime.folder import TensorSpec
 
 INPUTS = (
@@ -26,7 +26,7 @@ def _feed(**other: Any) -> dict[str, Any]:
 def test_good() -> None:
     """A feed as declared comes back in the declared order, the same arrays, not copies; a view is as good."""
     feed = _feed(mask=np.zeros((5, 3), np.int64).T)
-    checked = check_feed(INPUTS, dict(reversed(feed.items())))
+    checked = FeedCheck(INPUTS)(dict(reversed(feed.items())))
     assert list(checked) == ["ids", "mask", "scale"]
     assert all(checked[name] is feed[name] for name in feed)
 
@@ -50,7 +50,7 @@ def test_good() -> None:
 def test_wrong(changed: dict[str, Any], named: str, says: str) -> None:
     """Each way to be wrong names its input and says what was found and what is taken."""
     with pytest.raises(InputError, match=says) as raised:
-        check_feed(INPUTS, _feed(**changed))
+        FeedCheck(INPUTS)(_feed(**changed))
     assert raised.value.input == named
 
 
@@ -59,20 +59,20 @@ def test_absent() -> None:
     feed = _feed()
     del feed["scale"]
     with pytest.raises(InputError, match="'scale' is missing"):
-        check_feed(INPUTS, feed)
+        FeedCheck(INPUTS)(feed)
 
 
 def test_a_word_twice_in_one_input() -> None:
     """The same word twice in one shape asks for a square."""
     square = (TensorSpec("x", "float32", ("n", "n")),)
-    check_feed(square, {"x": np.zeros((2, 2), np.float32)})
+    FeedCheck(square)({"x": np.zeros((2, 2), np.float32)})
     with pytest.raises(InputError, match="'n' = 3, which is 2"):
-        check_feed(square, {"x": np.zeros((2, 3), np.float32)})
+        FeedCheck(square)({"x": np.zeros((2, 3), np.float32)})
 
 
 def test_scalar() -> None:
     """A tensor without dimensions is an array of rank 0."""
     spec = (TensorSpec("x", "float32", ()),)
-    check_feed(spec, {"x": np.array(1, np.float32)})
+    FeedCheck(spec)({"x": np.array(1, np.float32)})
     with pytest.raises(InputError, match="float32, not an array"):
-        check_feed(spec, {"x": np.float32(1)})
+        FeedCheck(spec)({"x": np.float32(1)})

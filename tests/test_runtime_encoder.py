@@ -14,9 +14,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from crashpath.clustering.encoder import SentenceEncoder, WeightsMissingError
+from crashpath.clustering.encoder import SentenceEncoder, WeightsMissingError, minilm_folder
 from crashpath.clustering.exports import cache_folder, exported
-from crashpath.clustering.runtime_encoder import RuntimeEncoder, minilm_folder, serve
+from crashpath.clustering.runtime_encoder import RuntimeEncoder, serve
 from crashpath.runtime.errors import ExportError
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Path as Way
