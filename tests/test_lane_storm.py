@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 import signal
@@ -30,6 +31,7 @@ LONG = 60.0
 def test_no_answer_is_lost_swapped_or_given_twice(tmp_path: FilePath) -> None:
     """Rule: under 100 threads and random kills each call ends in its own answer or a failure; nothing stays."""
     folder = tiny_folder(tmp_path, kind="echo", fallback=False)
+    gc.collect()  # what other tests left open is none of this
     before, shared = len(os.listdir("/proc/self/fd")), os.listdir("/dev/shm")
     lane = WorkerLane(Path.MAIN, "ort", folder, folder.golden()[0])
     lane.load(LONG)
@@ -70,10 +72,11 @@ def test_no_answer_is_lost_swapped_or_given_twice(tmp_path: FilePath) -> None:
     assert set(seen) <= {"right", "HostMemory", "NativeCrash"}
     _until(lambda: lane.facts().state is LaneState.READY)
     assert lane.facts().restarts > 0
-    assert len(os.listdir("/proc/self/fd")) == serving
+    gc.collect()
+    assert len(os.listdir("/proc/self/fd")) <= serving  # fewer, where what another test left was collected meanwhile
     lane.close()
-    _until(lambda: len(os.listdir("/proc/self/fd")) == before)
-    assert os.listdir("/dev/shm") == shared
+    _until(lambda: len(os.listdir("/proc/self/fd")) <= before)
+    assert set(os.listdir("/dev/shm")) <= set(shared)
 
 
 def _until(done: Callable[[], bool]) -> None:
