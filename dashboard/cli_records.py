@@ -144,8 +144,7 @@ class _Reader:
         """Yield what is given; what cannot be read is said at once, and the rest goes on."""
         tz = ZoneInfo(self._settings.tz)
         if self._jsonl:
-            for path in self._paths:
-                yield from given_lines(path, self._fields, tz)
+            yield from self._lines(tz)
             return
         for path in self._paths:
             if looks_like_records(path, self._fields):
@@ -159,6 +158,16 @@ class _Reader:
                 self.code = Exit.PARTIAL
             else:
                 yield one
+
+    def _lines(self, tz: ZoneInfo) -> Iterator[Given]:
+        records = texts = 0
+        for path in self._paths:
+            for one in given_lines(path, self._fields, tz):
+                records += 1
+                texts += one.record is not None
+                yield one
+        if records and not texts:
+            complain(f"no line has a text under {self._fields.text!r}; name the key that holds it by --text-field.")
 
 
 def _judge(batch: Sequence[Given], reader: _Reader) -> list[Answer]:

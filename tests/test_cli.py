@@ -299,3 +299,13 @@ def test_a_reader_that_has_gone_is_no_no_go(tmp_path: Path) -> None:
         child.stdout.read(10)
         child.stdout.close()
         assert child.wait(300) == Exit.FAILED
+
+
+def test_records_under_another_key_are_told(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no record has a text under the key that is asked for, a sentence says which flag names it."""
+    file = tmp_path / "records.jsonl"
+    file.write_text(json.dumps({"id": "a", "message": "MemoryError"}))
+    assert cli.run(["classify", str(file), "--jsonl", "--json"]) == Exit.DONE
+    out, err = said(capsys)
+    assert json.loads(out)["class"] == "unclassified"
+    assert "--text-field" in err
