@@ -7,7 +7,7 @@ from collections import deque
 from collections.abc import Callable
 
 from crashpath.runtime.errors import Failure, SessionClosed
-from crashpath.runtime.lane import LaneFacts, LaneSignature, LaneState
+from crashpath.runtime.lane import LaneFacts, LaneSignature, LaneState, LoadCheck
 from crashpath.runtime.values import Arrays, Path, Strike
 
 Line = Exception | Callable[[Arrays], Arrays] | None
@@ -48,21 +48,32 @@ class FakeLane:
         self._warm = warm
         self._dies = dies
         self._failure: Failure | None = None
+        self._check: LoadCheck | None = None
         self._lock = threading.Lock()
 
     def load(self, timeout: float) -> None:
         """Do what the next of ``loads`` says."""
         self.load_calls += 1
-        error = self.loads.popleft() if self.loads else None
+        error = (self.loads.popleft() if self.loads else None) or self._checked()
         if error is not None:
-            self.state = LaneState.DOWN
-            self.failed_loads += 1
-            if isinstance(error, Failure):
-                error.phase = "load"
-                self._failure = error
+            self._failed(error)
             raise error
         self.state = LaneState.READY
         self._failure = None
+
+    def check_with(self, check: LoadCheck) -> None:
+        """Hold later loads to it, `come_back` included."""
+        self._check = check
+
+    def _checked(self) -> Failure | None:
+        return None if self._check is None else self._check(self.signature(), self._warm)
+
+    def _failed(self, error: Exception) -> None:
+        self.state = LaneState.DOWN
+        self.failed_loads += 1
+        if isinstance(error, Failure):
+            error.phase = "load"
+            self._failure = error
 
     def run(self, feed: Arrays, deadline: float) -> Arrays:
         """Do what the next line of the script says."""
@@ -81,9 +92,14 @@ class FakeLane:
         raise line
 
     def come_back(self) -> None:
-        """Be ready again, as after a restart."""
+        """Be ready again, as after a restart; ``down`` where what is loaded then does not pass the check."""
         self.restarts += 1
-        self.state = LaneState.READY
+        wrong = self._checked()
+        if wrong is None:
+            self.state = LaneState.READY
+            return
+        self.load_calls += 1
+        self._failed(wrong)
 
     def signature(self) -> LaneSignature:
         """What it was told to take."""

@@ -22,7 +22,7 @@ from crashpath.runtime.errors import (
     NativeCrash,
     SessionClosed,
 )
-from crashpath.runtime.lane import Backend, LaneFacts, LaneSignature, LaneState
+from crashpath.runtime.lane import Backend, LaneFacts, LaneSignature, LaneState, LoadCheck
 from crashpath.runtime.reasons import recognise
 from crashpath.runtime.reload import Backoff, as_failure, kept, while_away
 from crashpath.runtime.strikes import Armed
@@ -50,6 +50,7 @@ class InProcessLane:
         self._slots = slots
         self._reload_timeout = reload_timeout
         self._armed = Armed()
+        self._check: LoadCheck | None = None
         self._change = threading.Condition(threading.Lock())
         self._load_lock = threading.Lock()
         self._state = LaneState.DOWN
@@ -114,7 +115,12 @@ class InProcessLane:
         backend = self._make()
         phase[0] = Phase.WARMUP
         self._armed.fire(Phase.WARMUP)
-        return backend, None if self._warm_feed is None else backend.run(self._warm_feed)
+        warm = None if self._warm_feed is None else backend.run(self._warm_feed)
+        wrong = None if self._check is None else self._check(backend.signature(), warm)
+        if wrong is not None:
+            backend.close()
+            raise wrong
+        return backend, warm
 
     def _carry_load(self, turn: Turn, opened: list[tuple[Backend, Arrays | None]]) -> None:
         turn.perform()
@@ -247,6 +253,10 @@ class InProcessLane:
     def warm(self) -> Arrays | None:
         """Return the answer to the warm-up of the last load."""
         return self._warm
+
+    def check_with(self, check: LoadCheck) -> None:
+        """Hold later loads to it; the backend of one that fails is closed."""
+        self._check = check
 
     def arm(self, strike: Strike | None) -> None:
         """Arm one strike, or disarm."""

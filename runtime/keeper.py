@@ -14,7 +14,7 @@ import threading
 import time
 
 from crashpath.runtime.errors import DeadlineExceeded, Failure, LoadTimeout, SessionClosed
-from crashpath.runtime.lane import LaneFacts, LaneSignature, LaneState
+from crashpath.runtime.lane import LaneFacts, LaneSignature, LaneState, LoadCheck
 from crashpath.runtime.reasons import recognise
 from crashpath.runtime.reload import Backoff, as_failure, kept, while_away
 from crashpath.runtime.strikes import Armed
@@ -44,6 +44,8 @@ class Keeper:
         self.warm: Arrays | None = None
         self.last: BaseException | None = None
         """What took the lane down last; ``None`` while it is ready."""
+        self.check: LoadCheck | None = None
+        """What later loads are held to, as `Lane.check_with`."""
         self._failed_load: BaseException | None = None
         self._plan = plan
         self._warm_feed = warm_feed
@@ -133,12 +135,16 @@ class Keeper:
             warm = None
             if self._warm_feed is not None:
                 warm, _ = worker.ask(Phase.WARMUP, self._warm_feed, deadline, self._armed.due(Phase.WARMUP))
+            signature = LaneSignature(loaded.inputs, loaded.outputs)
+            wrong = None if self.check is None else self.check(signature, warm)
+            if wrong is not None:
+                raise wrong
         except WorkerDeath as death:
             error = death.failure
         except Exception as raised:  # noqa: BLE001 - the keeper must live: the error is raised by load(), or told by facts()
             error = recognise(raised, Phase.LOAD, self.path) or raised
         else:
-            if self._begin(worker, LaneSignature(loaded.inputs, loaded.outputs), loaded.versions, warm):
+            if self._begin(worker, signature, loaded.versions, warm):
                 return worker
             error = SessionClosed(f"the path {self.path} was closed")
         self._failed(worker, error)

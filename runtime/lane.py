@@ -69,6 +69,8 @@ class LaneSignature:
     outputs: tuple[str, ...] | None
 
 
+LoadCheck = Callable[[LaneSignature, Arrays | None], Failure | None]
+"""What a load is held to: it gets what the artefact takes and what it answered to its warm-up."""
 Clock = Callable[[], float]
 """Monotonic seconds, as `time.monotonic`."""
 
@@ -94,6 +96,12 @@ class Lane(Protocol):
 
     def warm(self) -> Arrays | None:
         """Return what the last load's warm-up answered to the golden feed; ``None`` where there was none."""
+
+    def check_with(self, check: LoadCheck) -> None:
+        """Hold every later load to ``check``, after its warm-up and before the lane is ``ready``.
+
+        What it returns fails that load, as an artefact that cannot be read would: no request reaches it.
+        """
 
     def arm(self, strike: Strike | None) -> None:
         """Arm one strike, or disarm. A strike in phase ``load`` or ``warmup`` hits the next load."""

@@ -10,7 +10,7 @@ import threading
 import time
 
 from crashpath.runtime.errors import Failure, LoadTimeout
-from crashpath.runtime.lane import Lane, LaneFacts, LaneSignature, LaneState
+from crashpath.runtime.lane import Lane, LaneFacts, LaneSignature, LaneState, LoadCheck
 from crashpath.runtime.startup import Expected, still_right
 from crashpath.runtime.values import Arrays, Strike
 
@@ -68,6 +68,10 @@ class LazyLane:
     def warm(self) -> Arrays | None:
         """Of the load, or ``None``."""
         return self._lane.warm() if self._awake else None
+
+    def check_with(self, check: LoadCheck) -> None:
+        """Hold later loads of the lane to it."""
+        self._lane.check_with(check)
 
     def arm(self, strike: Strike | None) -> None:
         """Arm the lane."""

@@ -9,7 +9,7 @@ from pathlib import Path as FilePath
 from crashpath.runtime.errors import DeviceFault, ServingError
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.keeper import Keeper
-from crashpath.runtime.lane import LaneFacts, LaneSignature
+from crashpath.runtime.lane import LaneFacts, LaneSignature, LoadCheck
 from crashpath.runtime.reasons import recognise
 from crashpath.runtime.reload import while_away
 from crashpath.runtime.strikes import Armed
@@ -95,6 +95,10 @@ class WorkerLane:
     def warm(self) -> Arrays | None:
         """Return the answer to the warm-up of the last load."""
         return self._keeper.warm
+
+    def check_with(self, check: LoadCheck) -> None:
+        """Hold later loads to it; the worker of one that fails is ended."""
+        self._keeper.check = check
 
     def arm(self, strike: Strike | None) -> None:
         """Arm one strike, or disarm."""
