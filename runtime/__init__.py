@@ -23,7 +23,8 @@ from crashpath.runtime.folder import ModelFolder, open_folder
 from crashpath.runtime.opening import open_session
 from crashpath.runtime.policy import POLICIES, BreakerSettings, Policy
 from crashpath.runtime.prepare import PrepareStep
-from crashpath.runtime.session import FallbackSession, Readiness
+from crashpath.runtime.session import FallbackSession
+from crashpath.runtime.session_facts import Readiness
 from crashpath.runtime.values import Answer, Path, Phase, Strike
 
 __all__ = [

@@ -15,6 +15,8 @@ from crashpath.runtime.errors import (
     NoAnswer,
     Saturated,
     SessionClosed,
+    ShapeInference,
+    UnsupportedOp,
 )
 from crashpath.runtime.lane import Lane, LaneState
 from crashpath.runtime.ledger import Ledger, Request, Trouble
@@ -23,6 +25,11 @@ from crashpath.runtime.shadow import Shadow
 from crashpath.runtime.slots import FairSlots
 from crashpath.runtime.standing import Standing, bare
 from crashpath.runtime.values import Answer, Arrays, BreakerState, Path, Phase
+
+_OF_THE_FEED = (ShapeInference, UnsupportedOp)
+"""What a value in the feed can bring about as well as a broken path: an index out of range, lengths that do not fit.
+
+It is the feed's where the fallback fails for the same reason; then the main path is not at fault."""
 
 _SLICE = 0.001
 """Seconds that a request at least waits for a slot of the fallback, however late it is."""
@@ -61,8 +68,6 @@ class Driver:
 
     def serve(self, feed: Arrays, request: Request) -> Answer:
         """Answer a feed that was checked, or raise what the decision graph says."""
-        if self.closed:
-            raise self._end(request, routes.CLOSED, SessionClosed("the session is closed; open a new one"))
         now = self._clock()
         if now >= request.deadline:
             spent = DeadlineExceeded("the deadline had passed before a path was tried; prepare took it up")
@@ -88,7 +93,7 @@ class Driver:
         cause = None
         if request.troubles:  # of the prepare step
             cause = _as_failure(request.troubles[0].error)
-            self._ledger.request(request, routes.MAIN_ANSWERED, Path.MAIN, seconds, self._standing.state)
+            self._ledger.request(request, routes.MAIN_ANSWERED, Path.MAIN, seconds)
         else:
             self._ledger.tally.main_answered(seconds)
         self._shadow.sample(feed, outputs, request.id)
@@ -108,33 +113,41 @@ class Driver:
 
     def _after_failure(self, feed: Arrays, request: Request, error: Exception) -> Answer:
         if self.closed:
-            raise self._end(request, routes.CLOSED, SessionClosed("the session was closed while it ran")) from error
+            raise self._cut(request, Path.MAIN) from error
         ending = ending_of(error)
-        flagged = ending in (Ending.FAILED, Ending.LATE, Ending.BUSY) and self._standing.flag()
+        shared = isinstance(error, _OF_THE_FEED)  # perhaps; the fallback knows
+        failed = ending in (Ending.FAILED, Ending.LATE)
+        flagged = failed and (self._standing.flagged if shared else self._standing.flag())
         step = after_main(self._policy, flagged, ending, error)
         if isinstance(error, Failure):
             self._poke()
         if isinstance(error, Failure) and not error.tried and step.do is Do.TRY_FALLBACK:
             request.rerouted = True  # one death fails one request, not all that were waiting for their turn
             return self._fall_back(feed, request, step.route, error)
+        if ending is Ending.BUSY and step.do is Do.TRY_FALLBACK:
+            request.rerouted = True  # it reached nobody, so nothing failed
+            return self._fall_back(feed, request, step.route, _as_failure(error))
         if ending is not Ending.REFUSED:
             request.troubles.append(Trouble(Phase.INFER, Path.MAIN, error))
-        if isinstance(error, Failure):
+        if isinstance(error, Failure) and not (shared and step.do is Do.TRY_FALLBACK):
             self._standing.failed(error)
         if step.do is Do.RAISE_SAME:
             raise self._end(request, step.route, error)
-        cause = _as_failure(error)
-        return self._fall_back(feed, request, step.route, cause)
+        return self._fall_back(feed, request, step.route, _as_failure(error), unsure=shared)
 
-    def _fall_back(self, feed: Arrays, request: Request, stem: str, cause: Failure) -> Answer:
+    def _fall_back(self, feed: Arrays, request: Request, stem: str, cause: Failure, *, unsure: bool = False) -> Answer:
+        """Answer on the fallback. ``unsure``: whether the main path or the feed is at fault shows only now."""
         began = self._clock()
         try:
             outputs = self._run_fallback(feed, request.deadline, began)
         except Exception as error:  # noqa: BLE001  # the boundary of the fallback; it is the last path there is
+            if unsure and type(error) is not type(cause):
+                self._blame(cause)
+                unsure = False
             if isinstance(error, Failure):
                 back = self._first_back(request, cause, error)
                 if back is Path.FALLBACK:
-                    return self._fall_back(feed, request, stem, cause)
+                    return self._fall_back(feed, request, stem, cause, unsure=unsure)
                 if back is Path.MAIN:
                     if error.tried:
                         request.troubles.append(Trouble(Phase.INFER, Path.FALLBACK, error))
@@ -142,13 +155,20 @@ class Driver:
             raise self._nobody(request, stem, cause, error) from _chained(cause, error)
         now = self._clock()
         self._reserve.note(now - began)
-        step = after_fallback(stem, Ending.ANSWERED)
+        if unsure:
+            self._blame(cause)
+        route = routes.answered(stem)
         state = self._standing.state
-        self._ledger.request(request, step.route, Path.FALLBACK, now - request.started, state)
+        self._ledger.request(request, route, Path.FALLBACK, now - request.started)
         if state is BreakerState.HALF_OPEN:
             self._shadow.probe(feed, outputs, request.id)
         spent = (now - request.started) * 1000
-        return Answer(outputs, Path.FALLBACK, cause, step.route, state, spent, request.id)
+        return Answer(outputs, Path.FALLBACK, cause, route, state, spent, request.id)
+
+    def _blame(self, failure: Failure) -> None:
+        """Note a failure of the main path that the fallback did not share."""
+        self._standing.flag()
+        self._standing.failed(failure)
 
     def _first_back(self, request: Request, cause: Failure, error: Failure) -> Path | None:
         """Wait until a path that restarts is ready; ``None`` where none does, or the deadline has no room for it.
@@ -176,7 +196,7 @@ class Driver:
         self._standing.succeeded()
         seconds = self._clock() - request.started
         state = self._standing.state
-        self._ledger.request(request, routes.MAIN_AGAIN, Path.MAIN, seconds, state)
+        self._ledger.request(request, routes.MAIN_AGAIN, Path.MAIN, seconds)
         return Answer(outputs, Path.MAIN, cause, routes.MAIN_AGAIN, state, seconds * 1000, request.id)
 
     def _run_fallback(self, feed: Arrays, deadline: float, now: float) -> Arrays:
@@ -190,7 +210,7 @@ class Driver:
 
     def _nobody(self, request: Request, stem: str, cause: Failure, error: Exception) -> Exception:
         if self.closed:
-            return self._end(request, routes.CLOSED, SessionClosed("the session was closed while it ran"))
+            return self._cut(request, Path.FALLBACK)
         ending = ending_of(error)
         step = after_fallback(stem, ending)
         self._poke()
@@ -205,8 +225,14 @@ class Driver:
 
     def _end(self, request: Request, route: str, error: Exception) -> Exception:
         """Count a request that gets an error, and give the error back to be raised."""
-        self._ledger.request(request, route, None, self._clock() - request.started, self._standing.state)
+        self._ledger.request(request, route, None, self._clock() - request.started)
         return error
+
+    def _cut(self, request: Request, path: Path) -> Exception:
+        """End a request that was under way when the session was closed: an attempt that nobody answered."""
+        error = SessionClosed("the session was closed while it ran")
+        request.troubles.append(Trouble(Phase.SHUTDOWN, path, error))
+        return self._end(request, routes.CLOSED, error)
 
 
 def _as_failure(error: Exception) -> Failure:

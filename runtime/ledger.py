@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crashpath.runtime.errors import DeadlineExceeded, Failure, Hang, Saturated
@@ -39,16 +40,17 @@ class Request:
 class Ledger:
     """Writes to the tally at once, to the listeners for each failure and, in batches, for the counts."""
 
-    def __init__(self, tally: Tally, tell: Teller) -> None:
+    def __init__(self, tally: Tally, tell: Teller, breaker: Callable[[], BreakerState]) -> None:
         self.tally = tally
         self._tell = tell
+        self._breaker = breaker
         self._lock = threading.Lock()
         self._since = tell.now()
         self._told = {"request": Count(), "load": Count()}
         self._batches = 0
         self._loads = 0
 
-    def request(self, request: Request, route: str, by: Path | None, seconds: float, breaker: BreakerState) -> None:
+    def request(self, request: Request, route: str, by: Path | None, seconds: float) -> None:
         """Count a request that ended otherwise than with a plain answer of the main path; tell its failures."""
         met = bool(request.troubles)
         self.tally.request(route, by, seconds, Count(1, met, met and by is None, request.rerouted))
@@ -67,9 +69,13 @@ class Ledger:
                     answered=by is not None,
                     by=by,
                     milliseconds=seconds * 1000,
-                    breaker=breaker,
+                    breaker=self._breaker(),
                 )
             )
+
+    def refused(self, route: str, seconds: float) -> None:
+        """Count a request that came when the session was closed: no attempt of what is served, so in no rate."""
+        self.tally.request(route, None, seconds, Count())
 
     def load(self, path: Path, route: str, error: Exception | None, seconds: float, *, served: bool) -> None:
         """Count a load of a path, and tell of one that failed; ``served``: requests are answered all the same."""
@@ -94,7 +100,7 @@ class Ledger:
                 answered=served,
                 by=None,
                 milliseconds=seconds * 1000,
-                breaker=BreakerState.CLOSED,
+                breaker=self._breaker(),
             )
         )
 

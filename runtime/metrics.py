@@ -8,7 +8,8 @@ from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, Histo
 from prometheus_client.registry import REGISTRY, Collector, CollectorRegistry
 
 from crashpath.runtime.lane import LaneFacts, LaneState
-from crashpath.runtime.session import FallbackSession, SessionFacts
+from crashpath.runtime.session import FallbackSession
+from crashpath.runtime.session_facts import SessionFacts
 from crashpath.runtime.tally import BUCKETS, Latency
 from crashpath.runtime.values import BreakerState, Path
 

@@ -5,6 +5,7 @@ One thread, asleep most of the time. A load runs on a thread of its own, so that
 
 from __future__ import annotations
 
+import logging
 import threading
 from collections.abc import Callable, Iterable
 
@@ -14,26 +15,23 @@ from crashpath.runtime.lane import Lane, LaneFacts, LaneState
 from crashpath.runtime.ledger import Ledger
 from crashpath.runtime.values import Phase
 
+_LOG = logging.getLogger(__name__)
 _ANXIOUS, _CALM = 0.05, 1.0
 """Seconds between two looks: while a lane is not ready, and otherwise."""
 _FIRST_DELAY, _LAST_DELAY = 0.1, 5.0
 """Seconds before the first load of a lane that is down, doubled each time that it fails."""
 _WAIT_AT_CLOSE = 1.0
 
-Check = Callable[[Lane], Failure | None]
-"""Called when a lane is ready again: whether it still gives the answers it should."""
-
 
 class Watch:
     """What is known of one lane from the last look."""
 
-    def __init__(self, lane: Lane, load_s: float, ledger: Ledger, check: Check, clock: Callable[[], float]) -> None:
+    def __init__(self, lane: Lane, load_s: float, ledger: Ledger, clock: Callable[[], float]) -> None:
         facts = lane.facts()
         self.lane = lane
         self.ready = facts.state is LaneState.READY
         self._load_s = load_s
         self._ledger = ledger
-        self._check = check
         self._clock = clock
         self._restarts = facts.restarts
         self._loads = facts.loads
@@ -67,11 +65,7 @@ class Watch:
             self._ledger.lane(self.lane.path, "down", routes.DOWN, facts)
         if ready:
             self._delay = _FIRST_DELAY
-            wrong = self._check(self.lane)
-            if wrong is None:
-                self._ledger.lane(self.lane.path, "restored", routes.RESTORED, facts)
-            else:
-                self._ledger.load(self.lane.path, routes.LOAD_FAILED, wrong, 0.0, served=True)
+            self._ledger.lane(self.lane.path, "restored", routes.RESTORED, facts)
         self.ready, self._restarts = ready, facts.restarts
 
     def _count_loads(self, facts: LaneFacts) -> None:
@@ -95,8 +89,9 @@ class Watch:
             return
         self._due = None
         self._delay = min(2 * self._delay, _LAST_DELAY)
-        self._thread = threading.Thread(target=self._load, name=f"crashpath-load-{self.lane.path}", daemon=True)
-        self._thread.start()
+        thread = threading.Thread(target=self._load, name=f"crashpath-load-{self.lane.path}", daemon=True)
+        thread.start()  # raises where the host has no thread left; the next look tries again
+        self._thread = thread
 
     def _load(self) -> None:
         try:
@@ -123,6 +118,8 @@ class Minder:
         self._wake = threading.Event()
         self._closed = False
         self._thread = threading.Thread(target=self._work, name="crashpath-minder", daemon=True)
+        self.missed = 0
+        """Looks that raised."""
 
     def start(self) -> None:
         """Begin to look."""
@@ -133,24 +130,30 @@ class Minder:
         self._wake.set()
 
     def close(self) -> None:
-        """Stop looking; tells what was counted until now."""
+        """Stop looking."""
         self._closed = True
         self._wake.set()
         if self._thread.is_alive() and self._thread is not threading.current_thread():
             self._thread.join(_WAIT_AT_CLOSE)
         for watch in self._watches:
             watch.join(_WAIT_AT_CLOSE)
-        self._ledger.flush()
 
     def _work(self) -> None:
         flushed = self._clock()
         while not self._closed:
             self._wake.clear()  # before the look: a poke during it is not lost
             for watch in self._watches:
-                watch.look()
+                self._look(watch)
             now = self._clock()
             if now - flushed >= self._flush_s:
                 self._ledger.flush()
                 flushed = now
             calm = all(watch.ready for watch in self._watches)
             self._wake.wait(min(_CALM, self._flush_s) if calm else _ANXIOUS)
+
+    def _look(self, watch: Watch) -> None:
+        try:
+            watch.look()
+        except Exception:  # noqa: BLE001  # a host without threads or memory for a moment must not end what brings the paths back
+            self.missed += 1
+            _LOG.warning("a look at the %s path failed; the next one tries again", watch.lane.path, exc_info=True)

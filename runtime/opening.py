@@ -1,9 +1,10 @@
-"""Opens a model folder as a session: lanes, limits, tokenizer, event file, metrics."""
+"""Opens a model folder as a session: lanes, limits, tokenizer, event file."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from contextlib import ExitStack
+from dataclasses import dataclass
 from pathlib import Path as FilePath
 from typing import Any, Literal
 
@@ -46,42 +47,54 @@ def open_session(
     release: str = "",
     prepare: PrepareStep | None = None,
     deadline_ms: float | None = None,
-    **options: Any,
+    load_s: float | None = None,
+    fallback_slots: int = 8,
+    sample: float = 0.01,
+    seed: int = 0,
+    flush_s: float = 10.0,
 ) -> FallbackSession:
     """Open a model folder and return a session that is ready.
 
     ``isolation``: ``in_process`` is fast and has a soft deadline; ``process`` runs each path in a worker of its own,
     so that a crash or a hang of native code costs a restart. ``events`` is a file that gets the session's events as
-    JSON lines. Limits, tolerance and tokenizer are the folder's, unless they are given. ``options`` are those of
-    `FallbackSession`: ``sample``, ``seed``, ``fallback_slots``, ``flush_s`` …
+    JSON lines. Limits, tolerance and tokenizer are the folder's, unless they are given. The last four are those of
+    `FallbackSession`.
 
-    Raises `ModelFolderError` (the folder cannot be served as it is), a `Failure` of the fallback, or an unknown error.
+    Raises `ModelFolderError` (the folder cannot be served as it is), a `Failure` of the fallback, `ValueError` for an
+    option that cannot be, or an unknown error. Nothing is left open then.
     """
     opened = folder if isinstance(folder, ModelFolder) else open_folder(folder)
     chosen = named(policy)
     check_artefacts(opened, fallback=chosen.falls_back)
     feed, golden = opened.golden()
-    settings = LaneSettings(isolation, tuple(providers), slots)
-    file = None if events is None else EventFile(events)
-    main, fallback = lanes(opened, feed, settings)
     if prepare is None and opened.tokenizer is not None:
         prepare = PrepareStep(main_tokenizer(opened), fallback_tokenizer(opened))
     limits = opened.limits
-    return FallbackSession(
-        main,
-        fallback,
-        chosen,
-        inputs=opened.inputs,
-        tolerance=opened.tolerance,
-        golden=golden,
-        deadline_ms=limits.deadline_ms if deadline_ms is None else deadline_ms,
-        load_s=limits.load_s,
-        prepare=prepare,
-        listeners=(*listeners, *(() if file is None else (file,))),
-        cohort=replace(Cohort(), release=release, model=opened.name, model_hash=opened.hash),
-        on_close=() if file is None else (file.close,),
-        **options,
-    )
+    with ExitStack() as stack:
+        file = None if events is None else stack.enter_context(EventFile(events))
+        main, fallback = lanes(opened, feed, LaneSettings(isolation, tuple(providers), slots))
+        stack.callback(fallback.close)
+        stack.callback(main.close)
+        session = FallbackSession(
+            main,
+            fallback,
+            chosen,
+            inputs=opened.inputs,
+            tolerance=opened.tolerance,
+            golden=golden,
+            deadline_ms=limits.deadline_ms if deadline_ms is None else deadline_ms,
+            load_s=limits.load_s if load_s is None else load_s,
+            prepare=prepare,
+            fallback_slots=fallback_slots,
+            sample=sample,
+            seed=seed,
+            listeners=(*listeners, *(() if file is None else (file,))),
+            cohort=Cohort(release=release, model=opened.name, model_hash=opened.hash),
+            flush_s=flush_s,
+            on_close=() if file is None else (file.close,),
+        )
+        stack.pop_all()  # the session closes them
+        return session
 
 
 def lanes(folder: ModelFolder, feed: Arrays, settings: LaneSettings) -> tuple[Lane, Lane]:

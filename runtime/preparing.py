@@ -10,20 +10,21 @@ from crashpath.runtime.errors import Failure, InputError, NoAnswer
 from crashpath.runtime.ledger import Ledger, Request, Trouble
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.reasons import recognise
-from crashpath.runtime.values import Arrays, BreakerState, Path, Phase
+from crashpath.runtime.standing import Standing
+from crashpath.runtime.values import Arrays, Path, Phase
 
 
 def prepare_feed(
-    step: PrepareStep, raw: Any, request: Request, ledger: Ledger, clock: Callable[[], float], *, falls_back: bool
+    step: PrepareStep, raw: Any, request: Request, ledger: Ledger, standing: Standing, clock: Callable[[], float]
 ) -> Arrays:
-    """Return the feed of a raw input; a known failure of ``step.main`` goes to ``step.fallback`` where it may.
+    """Return the feed of a raw input; a known failure of ``step.main`` goes to ``step.fallback`` if the policy lets it.
 
-    Raises `InputError` and unknown errors of either as they are, the failure itself where there is no second way, and
-    `NoAnswer` where the second way failed, too.
+    Raises `InputError` and unknown errors of either as they are, the failure itself where there is no second way or
+    the policy knows none, and `NoAnswer` where the second way failed, too.
     """
 
     def end(route: str) -> None:
-        ledger.request(request, route, None, clock() - request.started, BreakerState.CLOSED)
+        ledger.request(request, route, None, clock() - request.started)
 
     try:
         return step.main(raw)
@@ -37,7 +38,8 @@ def prepare_feed(
             end(routes.PREPARE_UNKNOWN)
             raise
         failure = named
-    if step.fallback is None or not falls_back:
+    again = standing.prepare_failed()
+    if step.fallback is None or again or not standing.policy.covers(failure):
         end(routes.PREPARE_FAILED)
         raise failure
     try:

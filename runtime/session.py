@@ -3,55 +3,40 @@
 from __future__ import annotations
 
 import itertools
+import math
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any, Self
 
 from crashpath.runtime import routes
 from crashpath.runtime.driving import Driver
-from crashpath.runtime.errors import Failure, InputError
+from crashpath.runtime.errors import Failure, InputError, SessionClosed
 from crashpath.runtime.events import Cohort, Listener
 from crashpath.runtime.feeds import FeedCheck
 from crashpath.runtime.folder import TensorSpec, Tolerance
-from crashpath.runtime.lane import Clock, Lane, LaneFacts, LaneState
+from crashpath.runtime.inside import Inside
+from crashpath.runtime.lane import Clock, Lane, LaneState
 from crashpath.runtime.ledger import Ledger, Request
 from crashpath.runtime.minder import Minder, Watch
 from crashpath.runtime.policy import Policy, named
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.preparing import prepare_feed
 from crashpath.runtime.reserve import Reserve
+from crashpath.runtime.session_facts import Readiness, SessionFacts
 from crashpath.runtime.shadow import ShadowThread
 from crashpath.runtime.standing import Standing
-from crashpath.runtime.startup import Expected, check_alike, check_lane, load_all, still_right
-from crashpath.runtime.tally import Figures, Tally
+from crashpath.runtime.startup import Expected, agreed, check_alike, check_lane, load_all, wrong_load
+from crashpath.runtime.tally import Tally
 from crashpath.runtime.teller import Teller
 from crashpath.runtime.values import Answer, Arrays, BreakerState, Path, Phase, Strike
 
-
-@dataclass(frozen=True, slots=True)
-class Readiness:
-    """``ready``: requests are answered. ``degraded``: without one of the paths; ``why`` says it."""
-
-    ready: bool
-    degraded: bool
-    why: str
-
-
-@dataclass(frozen=True, slots=True)
-class SessionFacts:
-    """State and figures of a session. ``dropped_events``: listeners raised on them; ``skipped``: not compared."""
-
-    main: LaneFacts
-    fallback: LaneFacts
-    breaker: BreakerState
-    switched: bool
-    figures: Figures
-    dropped_events: int
-    skipped: int
+_WAIT_AT_CLOSE = 1.0
+"""Seconds that `FallbackSession.close` waits for a run that cannot be cut."""
 
 
 class FallbackSession:
@@ -93,55 +78,59 @@ class FallbackSession:
         on_close: Sequence[Callable[[], None]] = (),
     ) -> None:
         self.id = uuid.uuid4().hex[:16]
+        self._pid = os.getpid()
         self._main, self._fallback = main, fallback
         self._prepare = prepare
+        _check_options(deadline_ms=deadline_ms, load_s=load_s, flush_s=flush_s, slots=fallback_slots, sample=sample)
         self._clock = clock
         self._deadline = deadline_ms / 1000
         self._on_close = tuple(on_close)
         self._check = FeedCheck(inputs)
         self._numbers = itertools.count(1)
         self._teller = Teller(listeners, cohort or Cohort(), self.id, now)
-        self._ledger = Ledger(Tally(), self._teller)
-        self._standing = Standing(main, named(policy), self._ledger.tally, self._teller, clock)
+        tally = Tally()
+        self._standing = Standing(main, named(policy), tally, self._teller, clock)
+        self._ledger = Ledger(tally, self._teller, lambda: self._standing.state)
         self._expected = Expected(inputs, tolerance or Tolerance(), golden)
         falls_back = self._standing.policy.falls_back
+        self._inside = Inside(self._end)
         try:
             self._start(load_s, falls_back)
+            reserve = Reserve()
+            self._shadow = ShadowThread(
+                main.run,
+                fallback.run,
+                self._standing,
+                self._ledger,
+                reserve,
+                self._teller,
+                self._expected.tolerance,
+                clock,
+                share=sample if falls_back else 0.0,
+                seed=seed,
+                seconds=self._deadline,
+            )
+            lanes = (main, fallback) if falls_back else (main,)
+            watches = [Watch(lane, load_s, self._ledger, clock) for lane in lanes]
+            self._minder = Minder(watches, self._ledger, clock, flush_s)
+            self._driver = Driver(
+                main,
+                fallback,
+                self._standing,
+                self._ledger,
+                reserve,
+                self._shadow,
+                slots=fallback_slots,
+                poke=self._minder.poke,
+                clock=clock,
+            )
+            self._minder.start()
         except BaseException:
-            self._ledger.flush()
             main.close()
             fallback.close()
-            self._end()
+            self._inside.shut()
+            self._inside.wait(0.0)
             raise
-        reserve = Reserve()
-        self._shadow = ShadowThread(
-            main.run,
-            fallback.run,
-            self._standing,
-            self._ledger,
-            reserve,
-            self._teller,
-            self._expected.tolerance,
-            clock,
-            share=sample if falls_back else 0.0,
-            seed=seed,
-            seconds=self._deadline,
-        )
-        lanes = (main, fallback) if falls_back else (main,)
-        watches = [Watch(lane, load_s, self._ledger, self._still_right, clock) for lane in lanes]
-        self._minder = Minder(watches, self._ledger, clock, flush_s)
-        self._driver = Driver(
-            main,
-            fallback,
-            self._standing,
-            self._ledger,
-            reserve,
-            self._shadow,
-            slots=fallback_slots,
-            poke=self._minder.poke,
-            clock=clock,
-        )
-        self._minder.start()
 
     def run(self, feed: Mapping[str, Any], *, deadline_ms: float | None = None) -> Answer:
         """Answer a feed: arrays by name, of the declared dtypes and shapes.
@@ -149,7 +138,12 @@ class FallbackSession:
         Raises `InputError` (the feed is wrong), `DeadlineExceeded`, `Saturated`, `NoAnswer` (both paths failed),
         `SessionClosed`, a `Failure` that the policy does not let fall back, and an unknown error as it is.
         """
-        return self._serve(feed, self._request(deadline_ms))
+        request = self._request(deadline_ms)
+        self._enter(request)
+        try:
+            return self._serve(feed, request)
+        finally:
+            self._inside.leave()
 
     def run_raw(self, raw: Any, *, deadline_ms: float | None = None) -> Answer:
         """Answer a raw input: the prepare step first, in the same deadline. Raises as `run` and, besides, as that step.
@@ -160,21 +154,22 @@ class FallbackSession:
         if self._prepare is None:
             raise TypeError("this session has no prepare step; give it one, or call run with a feed")
         request = self._request(deadline_ms)
-        falls_back = self._standing.policy.falls_back
-        feed = prepare_feed(self._prepare, raw, request, self._ledger, self._clock, falls_back=falls_back)
-        return self._serve(feed, request)
+        self._enter(request)
+        try:
+            feed = prepare_feed(self._prepare, raw, request, self._ledger, self._standing, self._clock)
+            return self._serve(feed, request)
+        finally:
+            self._inside.leave()
 
     def ready(self) -> Readiness:
         """Say whether requests are answered now, as the backends are now."""
-        if self._driver.closed:
+        if self._inside.closed:
             return Readiness(False, True, "the session is closed")
-        main = self._main.facts().state is LaneState.READY and self._standing.barred is None
+        main = self._main.facts().state is LaneState.READY
         fallback = self._standing.policy.falls_back and self._fallback.facts().state is LaneState.READY
         troubles = []
         if not main:
-            barred = self._standing.barred
-            why = "" if barred is None else f" ({barred.name})"
-            troubles.append(f"the main path is {self._main.facts().state}{why}")
+            troubles.append(f"the main path is {self._main.facts().state}")
         if self._standing.state is not BreakerState.CLOSED:
             troubles.append(f"the breaker is {self._standing.state}")
         if self._standing.flagged:
@@ -204,18 +199,22 @@ class FallbackSession:
             self._ledger.tally.figures(),
             self._teller.dropped,
             self._shadow.skipped,
+            self._minder.missed,
         )
 
     def close(self) -> None:
-        """End both paths; requests under way get `SessionClosed`. Tells the last counts. May be called twice."""
-        if self._driver.closed:
+        """End both paths; requests under way get `SessionClosed`. Tells the last counts. May be called twice.
+
+        A run in this process that cannot be cut is waited for a second; the last request out tells the last counts.
+        """
+        if not self._inside.shut():
             return
         self._driver.closed = True
         self._main.close()
         self._fallback.close()
         self._shadow.close()
         self._minder.close()
-        self._end()
+        self._inside.wait(_WAIT_AT_CLOSE)
 
     def __enter__(self) -> Self:
         return self
@@ -226,28 +225,31 @@ class FallbackSession:
         self.close()
 
     def _request(self, deadline_ms: float | None) -> Request:
+        if deadline_ms is not None and not math.isfinite(deadline_ms):
+            raise ValueError(f"deadline_ms is a number of milliseconds, not {deadline_ms!r}")
         started = self._clock()
         budget = self._deadline if deadline_ms is None else deadline_ms / 1000
         return Request(f"{self.id}-{next(self._numbers)}", started, started + budget)
+
+    def _enter(self, request: Request) -> None:
+        if os.getpid() != self._pid:
+            raise SessionClosed("a session belongs to the process that opened it; open one after the fork")
+        if not self._inside.enter():
+            self._ledger.refused(routes.CLOSED, self._clock() - request.started)
+            raise SessionClosed("the session is closed; open a new one")
 
     def _serve(self, feed: Mapping[str, Any], request: Request) -> Answer:
         try:
             arrays = self._check(feed)
         except InputError:
-            seconds = self._clock() - request.started
-            self._ledger.request(request, routes.INPUT_WRONG, None, seconds, self._standing.state)
+            self._ledger.request(request, routes.INPUT_WRONG, None, self._clock() - request.started)
             raise
         return self._driver.serve(arrays, request)
 
     def _end(self) -> None:
+        self._ledger.flush()
         for close in self._on_close:
             close()
-
-    def _still_right(self, lane: Lane) -> Failure | None:
-        wrong = still_right(lane, self._expected)
-        if lane is self._main:
-            self._standing.bar(wrong)
-        return wrong
 
     def _start(self, load_s: float, falls_back: bool) -> None:
         lanes = (self._main, self._fallback) if falls_back else (self._main,)
@@ -264,7 +266,21 @@ class FallbackSession:
             check_lane(self._main, self._expected)
             if fallback is not None:
                 check_alike(self._main, self._fallback, self._expected)
+                self._expected = agreed(self._expected, self._main.warm())
         else:
             main.error.phase = main.error.phase or Phase.LOAD
-            self._standing.bar(main.error)  # until it was loaded and checked
+            self._standing.remember(main.error)
             self._ledger.lane(Path.MAIN, "degraded", routes.START_DEGRADED, self._main.facts())
+        for lane in lanes:
+            lane.check_with(partial(wrong_load, lane.path, expected=self._expected))
+
+
+def _check_options(*, deadline_ms: float, load_s: float, flush_s: float, slots: int, sample: float) -> None:
+    """Raise `ValueError`, one sentence, for an option under which nothing could be served."""
+    for name, seconds in (("deadline_ms", deadline_ms), ("load_s", load_s), ("flush_s", flush_s)):
+        if not (seconds > 0 and math.isfinite(seconds)):
+            raise ValueError(f"{name} is a time above 0, not {seconds!r}")
+    if slots < 1:
+        raise ValueError(f"fallback_slots is at least 1, not {slots!r}")
+    if not 0 <= sample <= 1:
+        raise ValueError(f"sample is a share between 0 and 1, not {sample!r}")

@@ -114,14 +114,18 @@ class ShadowThread:
         if self._closed or self._queue.full():
             return False
         try:
+            self._begin()
             self._queue.put_nowait(_Job(_copied(feed), _copied(outputs), request, probe))
-        except queue.Full:
+        except (queue.Full, MemoryError, RuntimeError):  # no room, memory or thread left: the caller has its answer
             return False
+        return True
+
+    def _begin(self) -> None:
         with self._lock:
             if self._thread is None and not self._closed:
-                self._thread = threading.Thread(target=self._work, name="crashpath-shadow", daemon=True)
-                self._thread.start()
-        return True
+                thread = threading.Thread(target=self._work, name="crashpath-shadow", daemon=True)
+                thread.start()
+                self._thread = thread
 
     def _work(self) -> None:
         while (job := self._queue.get()) is not None:

@@ -36,7 +36,7 @@ class Standing:
         self.policy = policy
         self.breaker = None if policy.breaker is None else Breaker(policy.breaker, clock)
         self.cause: Failure | None = None
-        self.barred: Failure | None = None
+        self._prepare_failed = False
         self._last: Failure | None = None
 
     @property
@@ -52,14 +52,14 @@ class Standing:
     @property
     def may_return(self) -> bool:
         """Whether a request may go to the main path as soon as that is ready."""
-        return self.state is BreakerState.CLOSED and self.barred is None and not self._flagged
+        return self.state is BreakerState.CLOSED and not self._flagged
 
     def seen(self) -> Seen:
         """Look at everything that chooses the first path."""
         if self.breaker is not None:
             self._moved(self.breaker.admit())
         facts = self._main.facts()
-        if facts.state is LaneState.READY and self.barred is None:
+        if facts.state is LaneState.READY:
             return Seen(self.state, self._flagged)
         down = self._why_down(facts)
         return Seen(self.state, self._flagged, down, self.cause is None or self.policy.covers(self.cause))
@@ -87,11 +87,13 @@ class Standing:
         if facts.abandoned and facts.state is LaneState.DOWN:
             self._moved(self.breaker.trip("abandoned"))
 
-    def bar(self, failure: Failure | None) -> None:
-        """Keep the main path from serving although its lane is ready, for this reason; ``None`` lets it serve again."""
-        self.barred = failure
-        if failure is not None:
-            self.remember(failure)
+    def prepare_failed(self) -> bool:
+        """Note that the prepare step failed; whether it had failed before, where the policy counts that."""
+        if not self.policy.once:
+            return False
+        with self._lock:
+            before, self._prepare_failed = self._prepare_failed, True
+        return before
 
     def remember(self, failure: Failure) -> None:
         """Keep a failure as the reason for later requests, without the frames (and feeds) that it holds on to."""
@@ -107,8 +109,7 @@ class Standing:
             self._last = facts.failure
             self.remember(facts.failure)
         cause = self.cause
-        away = facts.state is LaneState.DOWN or self.barred is not None
-        if away and cause is not None and cause.phase in (Phase.LOAD, Phase.WARMUP):
+        if facts.state is LaneState.DOWN and cause is not None and cause.phase in (Phase.LOAD, Phase.WARMUP):
             return stem_of(cause)
         return routes.RESTARTING
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from crashpath.runtime import routes
 from crashpath.runtime.compare import same
 from crashpath.runtime.errors import Failure, LoadCorrupt, ModelFolderError
 from crashpath.runtime.folder import TensorSpec, Tolerance
-from crashpath.runtime.lane import Lane, LaneState
+from crashpath.runtime.lane import Lane, LaneSignature, LaneState
 from crashpath.runtime.ledger import Ledger
 from crashpath.runtime.values import Arrays, Path
 
@@ -64,15 +64,18 @@ def load_all(lanes: tuple[Lane, ...], load_s: float, ledger: Ledger, clock: Call
 
 def check_lane(lane: Lane, expected: Expected) -> None:
     """Hold a loaded lane to what its model declares. Raises `ModelFolderError`, one sentence."""
+    _check(lane.path, lane.signature(), lane.warm(), expected)
+
+
+def _check(path: Path, signature: LaneSignature, answer: Arrays | None, expected: Expected) -> None:
     declared = tuple(spec.name for spec in expected.inputs)
-    found = lane.signature().inputs
+    found = signature.inputs
     if sorted(found) != sorted(declared):
         raise ModelFolderError(
-            f"the {lane.path} artefact takes {_told(found)} where model.toml declares {_told(declared)}; {_ADVICE}"
+            f"the {path} artefact takes {_told(found)} where model.toml declares {_told(declared)}; {_ADVICE}"
         )
-    answer = lane.warm()
     if answer is not None and expected.golden is not None:
-        _check_answer(f"the {lane.path} artefact", answer, "golden.npz", expected.golden, expected.tolerance)
+        _check_answer(f"the {path} artefact", answer, "golden.npz", expected.golden, expected.tolerance)
 
 
 def check_alike(main: Lane, fallback: Lane, expected: Expected) -> None:
@@ -88,12 +91,22 @@ def check_alike(main: Lane, fallback: Lane, expected: Expected) -> None:
         _check_answer(f"the {main.path} artefact", a, f"the {fallback.path} artefact", b, expected.tolerance)
 
 
+def agreed(expected: Expected, answer: Arrays | None) -> Expected:
+    """Return what later loads are held to: where there is no golden answer, the one that both paths gave."""
+    return expected if expected.golden is not None else replace(expected, golden=answer)
+
+
 def still_right(lane: Lane, expected: Expected) -> Failure | None:
     """Check a lane that was loaded again; what does not hold is a failure of that load."""
     if lane.facts().state is not LaneState.READY:
         return None
+    return wrong_load(lane.path, lane.signature(), lane.warm(), expected)
+
+
+def wrong_load(path: Path, signature: LaneSignature, answer: Arrays | None, expected: Expected) -> Failure | None:
+    """Check what a load of a path gave, before it serves; what does not hold is a failure of that load."""
     try:
-        check_lane(lane, expected)
+        _check(path, signature, answer, expected)
     except ModelFolderError as error:
         failure = LoadCorrupt(str(error), "checked after a load")
         failure.phase = "load"
