@@ -84,7 +84,7 @@ class SentenceEncoder:
     @property
     def dim(self) -> int:
         if self._dim is None:
-            self._dim = int(self._load().get_sentence_embedding_dimension() or 0)
+            self._dim = int(self._load().get_embedding_dimension() or 0)
         return self._dim
 
     def encode(self, texts: Sequence[str]) -> Vectors:

@@ -56,6 +56,8 @@ class RuntimeEncoder:
         self._lock = threading.Lock()
         self._session: FallbackSession | None = None
         self._given_up = False
+        self.rerouted = 0
+        """Batches whose answer was not the main path's, or whose tokens were the second tokenizer's."""
 
     @property
     def id(self) -> str:
@@ -76,7 +78,7 @@ class RuntimeEncoder:
         if session is None:
             return self._twin.encode(texts)
         try:
-            parts = [_answer(session, distinct[at : at + BATCH]) for at in range(0, len(distinct), BATCH)]
+            parts = [self._answer(session, distinct[at : at + BATCH]) for at in range(0, len(distinct), BATCH)]
         except ServingError as error:
             self._give_up(error)
             return self._twin.encode(texts)
@@ -98,12 +100,25 @@ class RuntimeEncoder:
                     self._dim = int(folder.outputs[0].shape[-1])
                     self._session = serve(folder, self._threads)
                 except (ServingError, OSError, ImportError) as error:
-                    self._give_up(error)
+                    self._tell(error)
             return self._session
 
     def _give_up(self, error: Exception) -> None:
+        self._tell(error)
+        self.close()  # two models in memory would be one too many
+
+    def _tell(self, error: Exception) -> None:
         _log.warning("the encoder's own runtime cannot be used (%s); sentence-transformers encodes instead", error)
         self._given_up = True
+
+    def _answer(self, session: FallbackSession, texts: Sequence[str]) -> Any:
+        clean = [text.encode(errors="replace").decode() for text in texts]  # a lone surrogate is no text to a tokenizer
+        answer = session.run_raw(clean, deadline_ms=DEADLINE_MS)
+        if answer.cause is not None:
+            self.rerouted += 1
+            _log.warning("the encoder's batch was answered by %s after %s: %s", answer.path, answer.route, answer.cause)
+        (output,) = answer.outputs.values()
+        return output
 
 
 def serve(folder: ModelFolder, threads: int) -> FallbackSession:
@@ -149,9 +164,3 @@ def usable_threads() -> int:
     if told.isdecimal() and int(told) > 0:
         return int(told)
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _answer(session: FallbackSession, texts: Sequence[str]) -> Any:
-    clean = [text.encode(errors="replace").decode() for text in texts]  # a lone surrogate is no text for a tokenizer
-    (output,) = session.run_raw(clean, deadline_ms=DEADLINE_MS).outputs.values()
-    return output

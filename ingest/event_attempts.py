@@ -39,7 +39,8 @@ class AttemptCount:
     """How often ``unit`` was tried on a UTC day in a cohort, and how many of them failed or were not answered.
 
     ``rerouted`` is how many were sent to the fallback without a try of the main path: events alone tell it.
-    ``failures`` (of the main path) and ``unanswered`` are ``None`` where a file does not say; ``via`` is the origin.
+    ``failures`` (attempts in which a path or the prepare step failed) and ``unanswered`` are ``None`` where a file does
+    not say; ``via`` is the origin.
     """
 
     unit: str

@@ -16,9 +16,8 @@ from crashpath.runtime.values import BreakerState, Phase
 
 
 class Ending(StrEnum):
-    """How a try on a path ended. ``busy``: its turn never came. ``unknown``: an error that no reason matches."""
+    """How a try ended that gave no answer. ``busy``: its turn never came. ``unknown``: no reason matches the error."""
 
-    ANSWERED = "answered"
     FAILED = "failed"
     BUSY = "busy"
     LATE = "late"
@@ -32,7 +31,6 @@ class Do(StrEnum):
 
     TRY_MAIN = "try_main"
     TRY_FALLBACK = "try_fallback"
-    ANSWER = "answer"
     RAISE_SAME = "raise_same"
     RAISE_NO_ANSWER = "raise_no_answer"
     RAISE_LATE = "raise_late"
@@ -65,7 +63,6 @@ class Seen:
 
 _OF_A_PATH = (Phase.LOAD, Phase.WARMUP, Phase.INFER)
 _TRY_MAIN = Step(Do.TRY_MAIN)
-_MAIN_ANSWERED = Step(Do.ANSWER, routes.MAIN_ANSWERED)
 
 
 def first_step(policy: Policy, seen: Seen) -> Step:
@@ -87,10 +84,8 @@ def first_step(policy: Policy, seen: Seen) -> Step:
     return Step(Do.TRY_FALLBACK, seen.down)
 
 
-def after_main(policy: Policy, flagged: bool, ending: Ending, error: Exception | None) -> Step:
-    """What follows the main path; ``flagged``: an earlier request had failed when this one did."""
-    if ending is Ending.ANSWERED:
-        return _MAIN_ANSWERED
+def after_main(policy: Policy, flagged: bool, ending: Ending, error: Exception) -> Step:
+    """What follows a main path that did not answer; ``flagged``: an earlier request had failed when this one did."""
     if ending is Ending.REFUSED:
         return Step(Do.RAISE_SAME, routes.MAIN_REFUSED)
     if ending is Ending.UNKNOWN:
@@ -116,9 +111,7 @@ _AFTER_FALLBACK: dict[Ending, Step] = {
 
 
 def after_fallback(stem: str, ending: Ending) -> Step:
-    """What follows the fallback, to which ``stem`` had sent the request. There is no third path."""
-    if ending is Ending.ANSWERED:
-        return Step(Do.ANSWER, routes.answered(stem))
+    """What follows a fallback that did not answer, to which ``stem`` had sent the request. There is no third path."""
     return _AFTER_FALLBACK.get(ending) or Step(Do.RAISE_NO_ANSWER, routes.failed(stem))
 
 

@@ -21,7 +21,7 @@ ERRORS: tuple[Exception, ...] = (
     Saturated("full"),
     ZeroDivisionError(),
 )
-_ENDS = {Do.ANSWER, Do.RAISE_SAME, Do.RAISE_LATE, Do.RAISE_NO_ANSWER}
+_ENDS = {Do.RAISE_SAME, Do.RAISE_LATE, Do.RAISE_NO_ANSWER}
 
 
 def test_ids() -> None:
@@ -42,15 +42,16 @@ def test_every_decision_is_declared() -> None:
             seen_routes.add(step.route)
         firsts = [step.route] if step.do is Do.TRY_FALLBACK else []
         if step.do is Do.TRY_MAIN:
-            for error in (None, *ERRORS):
-                after = after_main(policy, flagged, Ending.ANSWERED if error is None else ending_of(error), error)
+            for error in ERRORS:
+                after = after_main(policy, flagged, ending_of(error), error)
                 if after.do in _ENDS:
                     seen_routes.add(after.route)
                 else:
                     firsts.append(after.route)
         for stem in firsts:
-            for error in (None, *ERRORS):
-                last = after_fallback(stem, Ending.ANSWERED if error is None else ending_of(error))
+            seen_routes.add(routes.answered(stem))
+            for error in ERRORS:
+                last = after_fallback(stem, ending_of(error))
                 assert last.do in _ENDS, "the fallback is the last path: there is no third"
                 seen_routes.add(last.route)
     assert seen_routes <= routes.IDS

@@ -158,6 +158,23 @@ def test_a_damaged_twin_is_not_trusted(
     with session.armed(Way.MAIN, _FULL), caplog.at_level(logging.WARNING):
         assert np.abs(ours.encode(TEXTS) - right).max() <= 1.01e-5
     assert "model.ts.pt has sha256" in caplog.text
+    assert ours._session is None, "what was given up is not kept in memory"
+    with caplog.at_level(logging.WARNING):
+        ours.encode(TEXTS)
+    assert ours._session is None
+
+
+def test_a_reroute_is_told(model: Path, cache: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """A batch that the twin had to answer is counted and warned of, with the class of the failure's route."""
+    ours = _encoder(model, cache)
+    right = ours.encode(TEXTS)
+    session = ours._session
+    assert session is not None
+    assert ours.rerouted == 0
+    with session.armed(Way.MAIN, _FULL), caplog.at_level(logging.WARNING):
+        assert np.abs(ours.encode(TEXTS) - right).max() <= 1.01e-5
+    assert ours.rerouted == 1
+    assert "infer:oom_host" in caplog.text
     ours.close()
 
 
