@@ -25,6 +25,7 @@ from crashpath.dashboard.plurals import many
 from crashpath.dashboard.summary import NightSummary
 from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.batch import BatchCounts
+from crashpath.ingest.deaths import join_deaths
 from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome, clean
 from crashpath.ingest.lease import Lease
 from crashpath.ingest.nights import Status, finish_night, start_night
@@ -106,6 +107,9 @@ def run_night(
                 feeder = Feeder(store, writer, load_rules(), options.feed, clock)
                 fed = _feed_all(feeder, sources(paths, options.exclude), options.source_name, Path(scratch), progress)
             watch.move("read", "store", sum(one.store_seconds for one in fed))
+            with watch.stage("store"), store.write() as session:
+                lease.fence(session)
+                join_deaths(session, night)
             attempts, problem = _attempts(store, options.attempts, clock)
             clustered = clusterer.run(store, night, clock=clock, say=progress.stage, fence=lease.fence)
         except BaseException as error:

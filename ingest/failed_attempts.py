@@ -1,9 +1,9 @@
 """Failed attempts: the numerator of every rate. What failed is an attempt, not a log record.
 
 A retry storm is one failure; an event and a standard error log of one attempt are one failure with two witnesses.
-Crashes with an ``attempt_id`` are one attempt an id. The others are one a *window* of a process, known by host and
-process where the lines say so, else by the source they stand in. A storm over the edge of two windows counts twice, so
-that a rate may come out too high, never too low.
+Crashes with an ``attempt_id`` are one attempt an id (`deaths` finds that of a line which names a dead process). The
+others are one a *window* of a process, known by host and process where the lines say so, else by the source they stand
+in. A storm over the edge of two windows counts twice, so that a rate may come out too high, never too low.
 
 Of its witnesses an attempt takes all that is counted by (class, release, platform, unit, day) from the one that knows
 most: an event of the runtime, then one whose root rule knows a class, then the earliest.

@@ -12,6 +12,7 @@ import zstandard
 
 from crashpath.ingest.model import Analysis, Part, Phase, Record, Role, Variant
 from crashpath.ingest.schema import UNKNOWN, Json
+from crashpath.ingest.victims import victim_of
 
 #: One letter a line.
 _LETTER = {Role.ROOT: "R", Role.CASCADE: "C", Role.CONFIRMATION: "W", Role.CONTEXT: "-"}
@@ -113,7 +114,9 @@ def _attempt(attempt_id: str, clean: Callable[[str], str], keyed: Callable[[str]
 
 
 def _writer(record: Record, line: int) -> str | None:
-    """Return who wrote the root line, else the first who is known."""
+    """Return the process that died, else who wrote the root line, else the first who is known."""
+    if victim := victim_of(record.text):
+        return victim
     own = record.marks[line].writer if line < len(record.marks) else None
     return own or next((mark.writer for mark in record.marks if mark.writer), None)
 

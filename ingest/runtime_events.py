@@ -30,7 +30,9 @@ class BadEventError(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class FailureEvent:
-    """A path failed. ``failure_class`` is ``None`` where the runtime knew no reason; ``process`` is the pid as text.
+    """A path failed. ``failure_class`` is ``None`` where the runtime knew no reason.
+
+    ``process`` is the id of the worker that failed, where the path had one, else that of the process that served.
 
     ``answered`` says whether the caller got an answer all the same, ``None`` where the event does not say.
     """
@@ -98,11 +100,11 @@ def _failure(document: Mapping[str, object], at: datetime) -> FailureEvent:
     unit = _optional(document, "unit")
     if unit is not None and unit not in UNITS:
         raise BadEventError(f"unit {unit[:40]} is none of {', '.join(sorted(UNITS))}")
-    pid = document.get("pid")
+    pid = next((one for key in ("worker_pid", "pid") if _is_pid(one := document.get(key))), None)
     return FailureEvent(
         at=at,
         facts=_facts(document),
-        process=str(pid) if isinstance(pid, int) and not isinstance(pid, bool) else None,
+        process=None if pid is None else str(pid),
         unit=unit,
         failure_class=failure_class if failure_class in _CLASS_IDS else None,
         type=_optional(document, "type") or failure_class or "Failure",
@@ -110,6 +112,10 @@ def _failure(document: Mapping[str, object], at: datetime) -> FailureEvent:
         answered=answered,
         route=_optional(document, "route") or "",
     )
+
+
+def _is_pid(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _attempts(document: Mapping[str, object], at: datetime) -> AttemptsEvent:

@@ -198,6 +198,7 @@ class Crash(Base):
         Index(None, "variant_id"),
         Index(None, "day", "release"),
         Index(None, "attempt_id"),
+        Index(None, "process_key", "host_key"),
     )
 
     id: Mapped[int] = mapped_column(BigId, primary_key=True)
