@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import threading
 import time
@@ -15,14 +16,17 @@ from crashpath.runtime.backends import FakeBackend, OrtBackend
 from crashpath.runtime.errors import (
     DeadlineExceeded,
     DeviceFault,
+    Failure,
     Hang,
+    HostMemory,
     InputError,
+    LoadCorrupt,
     LoadTimeout,
     NativeCrash,
     SessionClosed,
 )
 from crashpath.runtime.inprocess import InProcessLane
-from crashpath.runtime.lane import LaneState
+from crashpath.runtime.lane import LaneSignature, LaneState
 from crashpath.runtime.testing import ENDLESS, tiny_folder
 from crashpath.runtime.values import Arrays, Path, Phase, Strike
 
@@ -213,9 +217,156 @@ def test_strikes_hit_inside_the_guarded_call() -> None:
     lane.run(FEED, _soon())
     lane.arm(Strike("builtins:bytearray", Phase.LOAD, "text"))
     lane.kill()
-    _until(lambda: lane.facts().state is LaneState.READY)
+    _until(lambda: lane.facts().failed_loads == 1)
+    lane.load(LONG)
     facts = lane.facts()
     assert (facts.loads, facts.failed_loads, facts.restarts) == (3, 1, 1)
+    lane.close()
+
+
+def test_a_load_is_held_to_its_check_before_it_serves() -> None:
+    """Rule: no request reaches an artefact that answers its warm-up otherwise; the backend is closed."""
+    made: list[FakeBackend] = []
+
+    def make() -> FakeBackend:
+        factor = 100 if len(made) == 1 else 1
+        made.append(FakeBackend(lambda feed: {"y": feed["x"] * factor}))
+        return made[-1]
+
+    def check(signature: LaneSignature, warm: Arrays | None) -> Failure | None:
+        assert signature.inputs == ("x",)
+        assert warm is not None
+        time.sleep(0.2)  # time for requests to get in between, if they could
+        return None if (warm["y"] == 1).all() else LoadCorrupt("answers otherwise", "test")
+
+    lane = InProcessLane(Path.MAIN, make, FEED)
+    lane.load(LONG)
+    lane.check_with(check)
+    lane.kill()
+    answers = []
+    while not (facts := lane.facts()).failed_loads:
+        with contextlib.suppress(Failure):
+            answers.append(lane.run(FEED, _soon()))
+    assert not answers
+    assert (facts.state, facts.loads, made[1].closed) == (LaneState.DOWN, 2, True)
+    assert isinstance(facts.failure, LoadCorrupt)
+    assert facts.failure.phase == "warmup"
+    with pytest.raises(LoadCorrupt, match="not ready"):
+        lane.run(FEED, _soon())
+    lane.load(LONG)
+    assert (lane.run(FEED, _soon())["y"] == 1).all()
+    lane.close()
+
+
+def test_a_warm_up_that_fails_closes_the_backend() -> None:
+    """Rule: what does not pass its warm-up is let go, and its failure is the load's."""
+    backend = FakeBackend(lambda feed: feed["absent"])  # type: ignore[arg-type,return-value]
+    lane = InProcessLane(Path.MAIN, lambda: backend, FEED)
+    with pytest.raises(KeyError):
+        lane.load(LONG)
+    assert backend.closed
+    assert lane.facts().state is LaneState.DOWN
+    lane.close()
+
+
+def test_loads_that_never_come_back_are_capped() -> None:
+    """Rule: at the cap no further load is started, nor counted; when threads come back the next one is."""
+    free = threading.Event()
+    lane = InProcessLane(Path.MAIN, lambda: free.wait() and FakeBackend(lambda feed: feed), None, abandoned_cap=2)
+    for _ in range(6):
+        with pytest.raises(LoadTimeout):
+            lane.load(0.02)
+    facts = lane.facts()
+    assert (facts.abandoned, facts.loads, facts.failed_loads) == (2, 2, 2)
+    assert facts.state is LaneState.DOWN
+    free.set()
+    _until(lambda: lane.facts().abandoned == 0)
+    lane.load(LONG)
+    assert lane.facts().state is LaneState.READY
+    lane.close()
+
+
+def test_a_host_without_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Rule: where no thread can be started, load and run fail by name, and work again once one can."""
+    lane = InProcessLane(Path.MAIN, lambda: FakeBackend(lambda feed: feed), FEED)
+    with monkeypatch.context() as host:
+        host.setattr(threading.Thread, "start", _refuse)
+        with pytest.raises(HostMemory, match="can't start new thread") as caught:
+            lane.load(LONG)
+    assert caught.value.phase == "load"
+    assert (lane.facts().state, lane.facts().failed_loads) == (LaneState.DOWN, 1)
+    lane.load(LONG)
+    with monkeypatch.context() as host:
+        host.setattr(threading.Thread, "start", _refuse)
+        for _ in range(2):
+            with pytest.raises(HostMemory, match="can't start new thread"):
+                lane.run(FEED, _soon())
+    lane.run(FEED, _soon())  # its slot was given back
+    with monkeypatch.context() as host:
+        host.setattr(threading.Thread, "start", _refuse)
+        lane.kill()
+    assert lane.facts().state is LaneState.DOWN
+    lane.load(LONG)
+    lane.run(FEED, _soon())
+    lane.close()
+
+
+def test_turns_come_in_order_of_arrival() -> None:
+    """Rule: who asks again in the moment in which a slot is free waits behind those who wait already."""
+    free, entered = threading.Event(), threading.Event()
+    order: list[int] = []
+
+    def answer(feed: Arrays) -> Arrays:
+        order.append(int(feed["x"][0]))
+        entered.set()
+        free.wait()
+        return feed
+
+    lane = _fake(answer)
+
+    def ask(numbers: tuple[int, ...]) -> None:
+        for number in numbers:
+            lane.run({"x": np.array([number])}, _soon())
+
+    threads = [threading.Thread(target=ask, args=(tuple(range(10, 40)),))]
+    threads[0].start()
+    entered.wait()
+    for place in (1, 2, 3):
+        threads.append(threading.Thread(target=ask, args=((place,),)))
+        threads[-1].start()
+        _until(lambda place=place: len(lane._turns._line) == place)  # type: ignore[misc]
+    free.set()
+    for thread in threads:
+        thread.join()
+    assert order == [10, 1, 2, 3, *range(11, 40)]
+    lane.close()
+
+
+def test_a_turn_that_ends_is_never_lost() -> None:
+    """Rule: a free slot goes to a request, whatever else waits: after loads that failed, too."""
+    made = 0
+
+    def make() -> FakeBackend:
+        nonlocal made
+        made += 1
+        if 1 < made <= 5:
+            raise MemoryError
+        return FakeBackend(lambda feed: time.sleep(0.2) or feed)
+
+    lane = InProcessLane(Path.MAIN, make, None)
+    lane.load(LONG)
+    lane.kill()
+    _until(lambda: lane.facts().failed_loads > 0)
+    while lane.facts().state is not LaneState.READY:
+        with contextlib.suppress(HostMemory):
+            lane.load(LONG)
+    seen: list[Arrays] = []
+    threads = [threading.Thread(target=lambda: seen.append(lane.run(FEED, _soon()))) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(LONG / 2)
+    assert len(seen) == 4
     lane.close()
 
 
@@ -253,6 +404,10 @@ def _fake(answer: Callable[[Arrays], Arrays], **options: int) -> InProcessLane:
     lane = InProcessLane(Path.MAIN, lambda: FakeBackend(answer), None, **options)
     lane.load(LONG)
     return lane
+
+
+def _refuse(thread: threading.Thread) -> None:
+    raise RuntimeError("can't start new thread")
 
 
 def _soon() -> float:

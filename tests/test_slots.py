@@ -35,7 +35,7 @@ def test_order() -> None:
         threads.append(threading.Thread(target=wait, args=(number,)))
         threads[-1].start()
         end = time.monotonic() + 30
-        while len(slots._waiting) <= number:
+        while len(slots._line) <= number:
             assert time.monotonic() < end
             time.sleep(0.001)
     for number in range(3):
