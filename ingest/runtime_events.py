@@ -18,7 +18,7 @@ from crashpath.ingest.model import Facts
 NAME = "crashpath.event/"
 SCHEMA = f"{NAME}1"
 #: Kinds that tell of the runtime and are no crash.
-INFORMATIVE = frozenset({"breaker", "lane", "probe", "compare", "answered"})
+INFORMATIVE = frozenset({"breaker", "lane", "probe", "compare", "answered", "domain"})
 UNITS = frozenset({"deployment", "load", "request"})
 _CLASS_IDS = frozenset(one.id for one in CLASSES)
 _COUNT_BITS = 53  # beyond it a JSON number is no longer exact everywhere

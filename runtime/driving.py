@@ -95,7 +95,7 @@ class Driver:
             cause = _as_failure(request.troubles[0].error)
             self._ledger.request(request, routes.MAIN_ANSWERED, Path.MAIN, seconds)
         else:
-            self._ledger.tally.main_answered(seconds)
+            self._ledger.tally.main_answered(seconds, request.shapes)
         self._shadow.sample(feed, outputs, request.id)
         return Answer(outputs, Path.MAIN, cause, routes.MAIN_ANSWERED, self._standing.state, seconds * 1000, request.id)
 

@@ -11,6 +11,8 @@ One object an event; its keys::
              attempts failures unanswered rerouted batch_id (unique: a batch that was read before is not read again)
     breaker  before after why             lane     path change route reason worker_pid restarts
     probe    route cause                  compare  route equal worst_abs worst_rel where
+    domain   from to shapes: how often each shape of feed was asked for since the last such event, as
+             {"input_ids=8x64 attention_mask=8x64": 12}
 
 ``failures`` counts attempts with at least one ``failure`` event, ``unanswered`` those that nobody answered, and
 ``rerouted`` those that were sent to the fallback without a try of the main path. Requests that were answered by the
@@ -22,7 +24,7 @@ from __future__ import annotations
 import json
 import os
 import platform as machine
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import Any, ClassVar
@@ -130,7 +132,18 @@ class CompareEvent:
     where: str
 
 
-Event = FailureEvent | AttemptsEvent | BreakerEvent | LaneEvent | ProbeEvent | CompareEvent
+@dataclass(frozen=True, slots=True)
+class DomainEvent:
+    """How often each shape of feed (`shapes_text`) was asked for between two moments."""
+
+    kind: ClassVar[str] = "domain"
+    at: float
+    since: float
+    until: float
+    shapes: Mapping[str, int]
+
+
+Event = FailureEvent | AttemptsEvent | BreakerEvent | LaneEvent | ProbeEvent | CompareEvent | DomainEvent
 
 
 @dataclass(frozen=True, slots=True)
@@ -166,6 +179,11 @@ def as_json(told: Told) -> Mapping[str, Any]:
 def as_line(told: Told) -> bytes:
     """Return one line of an event file, its end included."""
     return json.dumps(as_json(told), ensure_ascii=False, allow_nan=False).encode("utf-8", "backslashreplace") + b"\n"
+
+
+def shapes_text(inputs: Sequence[str], shapes: Sequence[Sequence[int]]) -> str:
+    """Return shapes as an event holds them: ``input_ids=8x64 attention_mask=8x64``; a scalar has none (``x=``)."""
+    return " ".join(f"{name}={'x'.join(map(str, shape))}" for name, shape in zip(inputs, shapes, strict=True))
 
 
 def shortened(message: str, limit: int = MESSAGE_LIMIT) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from crashpath.runtime.errors import DeadlineExceeded, Failure, Hang, Saturated
-from crashpath.runtime.events import AttemptsEvent, FailureEvent, LaneEvent, shortened
+from crashpath.runtime.events import AttemptsEvent, DomainEvent, FailureEvent, LaneEvent, shapes_text, shortened
 from crashpath.runtime.lane import LaneFacts
-from crashpath.runtime.tally import Count, Tally
+from crashpath.runtime.tally import Count, Shapes, Tally
 from crashpath.runtime.teller import Teller
 from crashpath.runtime.values import BreakerState, Path, Phase
 
@@ -27,7 +27,8 @@ class Trouble:
 class Request:
     """One request under way. Times are the clock's seconds; ``troubles`` are the failures it met so far.
 
-    ``rerouted``: it was sent to the fallback without a try of the main path.
+    ``rerouted``: it was sent to the fallback without a try of the main path. ``shapes`` are those of its feed, once
+    that was checked.
     """
 
     id: str
@@ -35,25 +36,31 @@ class Request:
     deadline: float
     troubles: list[Trouble] = field(default_factory=list)
     rerouted: bool = False
+    shapes: Shapes = ()
 
 
 class Ledger:
     """Writes to the tally at once, to the listeners for each failure and, in batches, for the counts."""
 
-    def __init__(self, tally: Tally, tell: Teller, breaker: Callable[[], BreakerState]) -> None:
+    def __init__(
+        self, tally: Tally, tell: Teller, breaker: Callable[[], BreakerState], inputs: tuple[str, ...] = ()
+    ) -> None:
         self.tally = tally
         self._tell = tell
         self._breaker = breaker
+        self._inputs = inputs
         self._lock = threading.Lock()
         self._since = tell.now()
         self._told = {"request": Count(), "load": Count()}
+        self._told_shapes: dict[Shapes, int] = {}
         self._batches = 0
         self._loads = 0
 
     def request(self, request: Request, route: str, by: Path | None, seconds: float) -> None:
         """Count a request that ended otherwise than with a plain answer of the main path; tell its failures."""
         met = bool(request.troubles)
-        self.tally.request(route, by, seconds, Count(1, met, met and by is None, request.rerouted))
+        counts = Count(1, met, met and by is None, request.rerouted)
+        self.tally.request(route, by, seconds, counts, request.shapes)
         for trouble in request.troubles:
             self._tell(
                 FailureEvent(
@@ -115,7 +122,7 @@ class Ledger:
         with self._lock:
             figures = self.tally.figures()
             until, since = self._tell.now(), self._since
-            events = []
+            events: list[AttemptsEvent | DomainEvent] = []
             for unit, count in (("request", figures.requests), ("load", figures.loads)):
                 new = count.minus(self._told[unit])
                 if new.attempts:
@@ -127,6 +134,11 @@ class Ledger:
                             until, unit, since, until, new.attempts, new.failures, new.unanswered, new.rerouted, batch
                         )
                     )
+            shapes = dict(figures.shapes)
+            fresh = {one: n - self._told_shapes.get(one, 0) for one, n in shapes.items()}
+            if known := {shapes_text(self._inputs, one): n for one, n in fresh.items() if n and one}:
+                events.append(DomainEvent(until, since, until, known))
+            self._told_shapes = shapes
             self._since = until
         for event in events:
             self._tell(event)

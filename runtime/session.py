@@ -90,7 +90,7 @@ class FallbackSession:
         self._teller = Teller(listeners, cohort or Cohort(), self.id, now)
         tally = Tally()
         self._standing = Standing(main, named(policy), tally, self._teller, clock)
-        self._ledger = Ledger(tally, self._teller, lambda: self._standing.state)
+        self._ledger = Ledger(tally, self._teller, lambda: self._standing.state, tuple(one.name for one in inputs))
         self._expected = Expected(inputs, tolerance or Tolerance(), golden)
         falls_back = self._standing.policy.falls_back
         self._inside = Inside(self._end)
@@ -244,6 +244,7 @@ class FallbackSession:
         except InputError:
             self._ledger.request(request, routes.INPUT_WRONG, None, self._clock() - request.started)
             raise
+        request.shapes = tuple(array.shape for array in arrays.values())
         return self._driver.serve(arrays, request)
 
     def _end(self) -> None:

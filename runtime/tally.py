@@ -50,6 +50,13 @@ class Count:
         )
 
 
+Shapes = tuple[tuple[int, ...], ...]
+"""The shapes of a feed, in the order of the declared inputs; empty where they are not known or not told apart."""
+
+MOST_SHAPES = 1024
+"""Different shapes that are counted apart; what comes after is counted together, under none."""
+
+
 @dataclass(frozen=True, slots=True)
 class Figures:
     """All counts at one moment. ``routes`` holds every declared route, also those never taken."""
@@ -58,6 +65,7 @@ class Figures:
     loads: Count
     routes: tuple[tuple[str, int], ...]
     latencies: tuple[Latency, ...]
+    shapes: tuple[tuple[Shapes, int], ...] = ()
 
 
 class Tally:
@@ -72,8 +80,9 @@ class Tally:
         self._main_answers = 0
         self._requests = Count()
         self._loads = Count()
+        self._shapes: dict[Shapes, int] = {}
 
-    def main_answered(self, seconds: float) -> None:
+    def main_answered(self, seconds: float, shapes: Shapes = ()) -> None:
         """Count a request that the main path answered without a failure anywhere: the hot path."""
         bucket = bisect_left(BUCKETS, seconds)
         with self._lock:
@@ -81,10 +90,17 @@ class Tally:
             self._main[bucket] += 1
             self._seconds[Path.MAIN] += seconds
             self._main_answers += 1
+            self._shape(shapes)
 
-    def request(self, route: str, by: Path | None, seconds: float, counts: Count) -> None:
+    def _shape(self, shapes: Shapes) -> None:
+        if shapes not in self._shapes and len(self._shapes) >= MOST_SHAPES:
+            shapes = ()
+        self._shapes[shapes] = self._shapes.get(shapes, 0) + 1
+
+    def request(self, route: str, by: Path | None, seconds: float, counts: Count, shapes: Shapes = ()) -> None:
         """Count any other request; ``by`` is who answered. Raises `KeyError` for a route that is not declared."""
         with self._lock:
+            self._shape(shapes)
             self._routes[route] += 1
             self._requests = self._requests.plus(counts)
             if by is not None:
@@ -110,4 +126,5 @@ class Tally:
                 self._loads,
                 tuple(self._routes.items()),
                 tuple(Latency(path, tuple(self._counts[path]), self._seconds[path]) for path in Path),
+                tuple(self._shapes.items()),
             )

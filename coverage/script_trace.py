@@ -1,0 +1,107 @@
+"""Sees which blocks and operators of the TorchScript fallback run, by counters, and what its operators take."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections import Counter
+from types import TracebackType
+from typing import Any, Self
+
+from crashpath.coverage.batches import batch_of
+from crashpath.coverage.script_units import Counted, insert_counters
+from crashpath.coverage.units import Declared, Timing, Trace
+from crashpath.runtime.folder import ModelFolder
+from crashpath.runtime.values import Arrays
+from crashpath.runtime.values import Path as Which
+
+
+class FallbackTracer:
+    """Runs feeds on the fallback and counts its blocks. Its answers are those of the artefact, bit for bit.
+
+    ``timed``: run each feed once more under torch's profiler for the time that operators take, without counters.
+    """
+
+    def __init__(self, folder: ModelFolder, *, timed: bool = True) -> None:
+        os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # its profiler tells on stderr that it starts and stops
+        import torch
+
+        self._torch = torch
+        self._timed = timed
+        self._inputs = [spec.name for spec in folder.inputs]
+        self._outputs = [spec.name for spec in folder.outputs]
+        self._module = self._load(folder)
+        self._plain = self._load(folder) if timed else None
+        self._counted: Counted = insert_counters(self._module)
+        self._cut: Any = torch.zeros_like(self._counted.counts)  # blocks that runs entered which raised
+        self._spent: Counter[tuple[str, int]] = Counter()
+        self._calls: Counter[tuple[str, int]] = Counter()
+
+    def _load(self, folder: ModelFolder) -> Any:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)  # that TorchScript is deprecated is no news here
+            module = self._torch.jit.load(str(folder.fallback), map_location="cpu")  # type: ignore[no-untyped-call]
+        return module.eval()
+
+    @property
+    def declared(self) -> Declared:
+        """The units of the fallback."""
+        return self._counted.declared
+
+    def run(self, feed: Arrays) -> Arrays:
+        """Answer a feed, counted. Raises what the interpreter raises.
+
+        Of a run that raised, the blocks that it entered are counted, and none of their operators: which of them it had
+        reached is not known.
+        """
+        tensors = [self._torch.from_numpy(feed[name].copy()) for name in self._inputs]
+        before = self._counted.counts.clone()
+        try:
+            with self._torch.inference_mode():
+                given = self._module(*tensors)
+        except BaseException:
+            self._cut += self._counted.counts - before
+            raise
+        if self._plain is not None:
+            self._time(tensors, batch_of(feed))
+        if not isinstance(given, dict):
+            given = dict(zip(self._outputs, given if isinstance(given, (tuple, list)) else (given,), strict=True))
+        return {name: given[name].detach().cpu().numpy() for name in self._outputs}
+
+    def _time(self, tensors: list[Any], batch: int) -> None:
+        from torch.autograd.profiler import profile
+
+        with self._torch.inference_mode(), profile() as profiled:
+            assert self._plain is not None
+            self._plain(*tensors)
+        for event in profiled.key_averages():
+            if event.key.startswith("aten::"):
+                key = (event.key, batch)
+                self._calls[key] += event.count
+                self._spent[key] += int(event.self_cpu_time_total)
+
+    def trace(self) -> Trace:
+        """Return what was seen until now."""
+        counts, cut = self._counted.counts.tolist(), self._cut.tolist()
+        hits: dict[str, int] = {}
+        for site, block in enumerate(self._counted.blocks):
+            if counts[site]:
+                hits[block] = counts[site]
+            if whole := counts[site] - cut[site]:
+                hits |= dict.fromkeys(self._counted.operators[site], whole)
+        timings = tuple(
+            Timing(Which.FALLBACK, *key, self._calls[key], self._spent[key] / 1e6) for key in sorted(self._calls)
+        )
+        return Trace(Which.FALLBACK, hits, timings)
+
+    def close(self) -> None:
+        """Let go of the model."""
+        self._module = self._plain = None
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
