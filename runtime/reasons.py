@@ -11,6 +11,7 @@ import signal
 
 from crashpath.runtime.errors import (
     DeviceFault,
+    DeviceInit,
     DeviceMemory,
     Failure,
     Hang,
@@ -29,9 +30,16 @@ __all__ = ["REASONS", "recognise", "recognise_death"]
 _TAIL_LINES = 40
 _ERROR_LINE = re.compile(r"^(?P<type>[A-Za-z_][\w.]*(?:Error|Exception|Timeout|Fail|Interrupt))(?:: (?P<text>.*))?$")
 _DEATH_LINES: tuple[tuple[type[Failure], re.Pattern[str]], ...] = (
-    (DeviceMemory, re.compile(r"(?:CUDA|HIP) out of memory|CUDA_ERROR_OUT_OF_MEMORY")),
+    (
+        DeviceMemory,
+        re.compile(r"(?:CUDA|HIP)(?: error:| failure \d+:)? out of memory|CUDA_ERROR_OUT_OF_MEMORY|cudaErrorMemoryAll"),
+    ),
     (HostMemory, re.compile(r"bad_alloc|[Cc]annot allocate memory|DefaultCPUAllocator: .*memory|[Oo]ut of memory")),
-    (DeviceFault, re.compile(r"illegal memory access|device-side assert|CUDA error:|\bXid\b")),
+    (
+        DeviceInit,
+        re.compile(r"CUDA error: (?:invalid device ordinal|no kernel image|no CUDA-capable|initialization|system)"),
+    ),
+    (DeviceFault, re.compile(r"illegal memory access|device-side assert\b|CUDA error:|\bXid\b")),
     (PermissionDisk, re.compile(r"insufficient shared memory|No space left on device")),
 )
 """What a process that dies of a signal may have said before, by which its cause is known."""
