@@ -46,6 +46,11 @@ _GROUPS = Path("/sys/fs/cgroup/memory")
 _DRIVERS = (Path("/dev/nvidiactl"), Path("/dev/kfd"))
 
 
+def device_is_here() -> bool:
+    """Whether a driver has made the nodes of a GPU."""
+    return any(one.exists() for one in _DRIVERS)
+
+
 def missing_for(plan: DrillPlan, isolation: str) -> str | None:
     """Say why the plan cannot be driven here in this isolation, or ``None`` where it can."""
     if isolation == "in_process" and plan.process_only:
@@ -61,9 +66,9 @@ def _lacks(need: str) -> str | None:
         case "not-root":
             return "root opens files of every mode" if root else None
         case "device":
-            return None if any(one.exists() for one in _DRIVERS) else "there is no device here"
+            return None if device_is_here() else "there is no device here"
         case "no-device":
-            return "there is a device here, so its driver is not missing" if _lacks("device") is None else None
+            return "there is a device here, so its driver is not missing" if device_is_here() else None
         case "memory-group":
             usable = root and _GROUPS.is_dir() and os.access(_GROUPS, os.W_OK)
             return None if usable else "memory groups (cgroup version 1, writable) are not here"

@@ -19,7 +19,7 @@ from pathlib import Path
 
 from crashpath.coverage.app import Code, preload, run_app, run_app_fresh, write_app
 from crashpath.coverage.breakage import drop_privileges, limit_memory
-from crashpath.coverage.drillplan import DrillPlan
+from crashpath.coverage.drillplan import DrillPlan, device_is_here
 from crashpath.coverage.variation import Variation
 
 
@@ -65,10 +65,10 @@ class Arena:
 class Fault:
     """One entry of the catalogue.
 
-    ``needs`` names what must be there: ``linux``, ``root``, ``python-headers``, ``module:gunicorn``, else a program
-    on the path (``g++``). ``undo`` says what must be undone after it, beyond removing the scratch folder and ending
-    the process group, which `faultrun.run_fault` always does. ``drill`` says how the same fault is raised inside the
-    runtime, where it can be.
+    ``needs`` names what must be there: ``linux``, ``root``, ``device`` (a GPU), ``python-headers``,
+    ``module:gunicorn``, else a program on the path (``g++``). ``undo`` says what must be undone after it, beyond
+    removing the scratch folder and ending the process group, which `faultrun.run_fault` always does. ``drill`` says how
+    the same fault is raised inside the runtime, where it can be.
     """
 
     id: str
@@ -93,6 +93,8 @@ def _has(need: str) -> bool:
         return sys.platform.startswith("linux")
     if need == "root":
         return hasattr(os, "geteuid") and os.geteuid() == 0
+    if need == "device":
+        return device_is_here()
     if need == "python-headers":
         return Path(sysconfig.get_paths()["include"], "Python.h").exists()
     if need.startswith("module:"):

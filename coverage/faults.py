@@ -4,10 +4,14 @@ from __future__ import annotations
 
 from crashpath.coverage import (
     faults_checkpoint,
+    faults_cuda,
+    faults_cuda_memory,
+    faults_cuda_other,
     faults_distributed,
     faults_hub,
     faults_jvm,
     faults_limits,
+    faults_model_device,
     faults_model_files,
     faults_model_host,
     faults_model_process,
@@ -55,10 +59,14 @@ FAULTS: tuple[Fault, ...] = (
     *faults_jvm.FAULTS,
     *faults_node.FAULTS,
     *faults_limits.FAULTS,
+    *faults_cuda_memory.FAULTS,
+    *faults_cuda.FAULTS,
+    *faults_cuda_other.FAULTS,
     *faults_model_process.FAULTS,
     *faults_model_waiting.FAULTS,
     *faults_model_files.FAULTS,
     *faults_model_host.FAULTS,
+    *faults_model_device.FAULTS,
 )
 
 

@@ -14,7 +14,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 
-from crashpath.coverage import strikes_graph, strikes_host, strikes_memory, strikes_process, strikes_waiting
+from crashpath.coverage import (
+    strikes_device,
+    strikes_graph,
+    strikes_host,
+    strikes_memory,
+    strikes_process,
+    strikes_waiting,
+)
 
 FUNCTION = "crashpath.coverage.strikes:strike"
 """What a `Strike` of the runtime has to name."""
@@ -25,6 +32,7 @@ MODULES: tuple[ModuleType, ...] = (
     strikes_waiting,
     strikes_graph,
     strikes_host,
+    strikes_device,
 )
 
 

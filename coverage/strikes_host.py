@@ -1,4 +1,4 @@
-"""Strikes of the host: rights, space, limits, libraries, devices, networks. What fails is the real call."""
+"""Strikes of the host: rights, space, limits, libraries, networks. What fails is the real call."""
 
 from __future__ import annotations
 
@@ -106,24 +106,6 @@ def provider_broken(argument: str) -> None:
     import onnxruntime as ort
 
     ort.register_execution_provider_library("CudaOnThisHost", argument)
-
-
-def device_memory_gone(argument: str) -> None:
-    """Allocate on the GPU until it refuses."""
-    import torch
-
-    held = []
-    while True:
-        held.append(torch.empty(1 << 30, dtype=torch.uint8, device="cuda"))
-
-
-def device_assertion(argument: str) -> None:
-    """Index out of range on the GPU: the device asserts, and its context is gone."""
-    import torch
-
-    table = torch.zeros(8, 4, device="cuda")
-    table[torch.tensor([1 << 20], device="cuda")]
-    torch.cuda.synchronize()
 
 
 def fetch(argument: str) -> None:
