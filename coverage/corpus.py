@@ -43,6 +43,7 @@ WRITTEN = {
 }
 LARGEST = 120_000  # bytes of one text; a longer one is cut in its middle
 _STAMP = re.compile(r"(?<!\d)(20\d\d-\d\d-\d\d)([ T])(\d\d:\d\d:\d\d)(?!\d)")
+_SHORT_STAMP = re.compile(r"\b([EWIF])(\d\d)(\d\d) (\d\d:\d\d:\d\d)(?=\.\d)")  # as XLA and NCCL's callers print it
 _HERE = re.compile(rf"crashpath|faultrun|/tmp/run-|{re.escape(str(Path.cwd()))}", re.IGNORECASE)
 
 
@@ -113,7 +114,7 @@ def _seed(seed: int, number: int) -> int:
 
 
 def _job(source: Fault | Written, number: int, seed: int, origin: str, model: str) -> Job:
-    platform = source.platform if isinstance(source, Written) else None
+    platform = source.platform if isinstance(source, Written) else "linux-gpu" if "device" in source.needs else None
     slot = slot_of(source.id, number, platform)
     suffix = random.Random(f"suffix:{source.id}:{number}:{seed}").choices(("", ".gz", ".zst"), (90, 6, 4))[0]
     file = slot.file(f"{source.id}-{number}.log{suffix}")
@@ -167,7 +168,11 @@ def move_stamps(text: str, started: datetime, at: datetime) -> str:
             return found.group()
         return f"{stamp - started + at:%Y-%m-%d{found[2]}%H:%M:%S}"
 
-    return _STAMP.sub(moved, text)
+    def moved_short(found: re.Match[str]) -> str:
+        stamp = datetime.fromisoformat(f"{started.year}-{found[2]}-{found[3]} {found[4]}")
+        return f"{found[1]}{stamp - started + at:%m%d %H:%M:%S}"
+
+    return _SHORT_STAMP.sub(moved_short, _STAMP.sub(moved, text))
 
 
 def write_log(path: Path, text: str) -> None:

@@ -108,10 +108,11 @@ def _run(fault: Fault, seed: int, folder: Path) -> Outcome:
 
 
 def _environment(folder: Path) -> dict[str, str]:
-    """Return the few variables a fault's process gets: nothing of the caller's but the search path."""
+    """Return the few variables a fault's process gets: nothing of the caller's but the search paths."""
     home = folder / "root"
     home.mkdir()
-    return {
+    places = {name: os.environ[name] for name in ("LD_LIBRARY_PATH", "CUDA_HOME") if name in os.environ}
+    return places | {
         "PATH": os.environ.get("PATH", os.defpath),
         "HOME": str(home),
         "HF_HOME": str(home / ".cache/huggingface"),
@@ -124,6 +125,7 @@ def _environment(folder: Path) -> dict[str, str]:
         "PYTHONDONTWRITEBYTECODE": "1",
         "PYTHONUNBUFFERED": "1",
         "NO_COLOR": "1",
+        "NCCL_NVLS_ENABLE": "0",  # a fault must not touch what all devices of a host share
         "no_proxy": "*",
     }
 
@@ -151,9 +153,10 @@ def _rewrite(text: str, folder: Path, variation: Variation) -> str:
     swaps = [
         (packages, f"{variation.venv}/lib/python{sys.version_info.major}.{sys.version_info.minor}/site-packages"),
         (sys.prefix, variation.venv),
-        (sys.base_prefix, variation.venv if "venv" not in variation.venv else "/usr"),
         (str(folder), ""),
     ]
+    if sys.base_prefix != "/usr":  # what every Linux has there is nobody's own
+        swaps.insert(2, (sys.base_prefix, variation.venv if "venv" not in variation.venv else "/usr"))
     if len(host) > 3:
         swaps.append((host, f"{variation.model.replace('_', '-')}-{variation.seed % 7}"))
     for here, there in swaps:
