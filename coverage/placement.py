@@ -28,7 +28,7 @@ class Placement:
 
 
 def placement(placed: Sequence[Placed], asked: Sequence[str]) -> Placement:
-    """Compare where nodes ran (or were assigned, of those that did not) with what was asked for, the first wanted most."""
+    """Compare where nodes ran (or were assigned, where they did not run) with what was asked for, in order of wish."""
     where = {one.node: one.ran or one.assigned for one in placed}
     counts = Counter(one for one in where.values() if one)
     wanted = [one for one in asked if one != CPU]

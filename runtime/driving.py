@@ -70,8 +70,10 @@ class Driver:
         """Answer a feed that was checked, or raise what the decision graph says."""
         now = self._clock()
         if now >= request.deadline:
-            spent = DeadlineExceeded("the deadline had passed before a path was tried; prepare took it up")
-            request.troubles.append(Trouble(Phase.PREPARE, Path.MAIN, spent))
+            why = "; the prepare step took it up" if request.prepared else "; give it more time"
+            spent = DeadlineExceeded(f"the deadline had passed before a path was tried{why}")
+            if request.prepared:  # else it is the caller's, and nothing failed
+                request.troubles.append(Trouble(Phase.PREPARE, Path.MAIN, spent))
             raise self._end(request, routes.SPENT, spent)
         step = first_step(self._policy, self._standing.seen())
         if step.do is not Do.TRY_MAIN:

@@ -27,8 +27,8 @@ class Trouble:
 class Request:
     """One request under way. Times are the clock's seconds; ``troubles`` are the failures it met so far.
 
-    ``rerouted``: it was sent to the fallback without a try of the main path. ``shapes`` are those of its feed, once
-    that was checked.
+    ``rerouted``: it was sent to the fallback without a try of the main path. ``prepared``: a prepare step made its
+    feed. ``shapes`` are those of its feed, once that was checked.
     """
 
     id: str
@@ -36,6 +36,7 @@ class Request:
     deadline: float
     troubles: list[Trouble] = field(default_factory=list)
     rerouted: bool = False
+    prepared: bool = False
     shapes: Shapes = ()
 
 

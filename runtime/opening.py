@@ -15,6 +15,7 @@ from crashpath.runtime.events import Cohort, Listener
 from crashpath.runtime.folder import FALLBACK_FILE, MAIN_FILE, ModelFolder, open_folder
 from crashpath.runtime.inprocess import InProcessLane
 from crashpath.runtime.lane import Lane
+from crashpath.runtime.logged import log_events
 from crashpath.runtime.policy import Policy, named
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.session import FallbackSession
@@ -57,8 +58,8 @@ def open_session(
 
     ``isolation``: ``in_process`` is fast and has a soft deadline; ``process`` runs each path in a worker of its own,
     so that a crash or a hang of native code costs a restart. ``events`` is a file that gets the session's events as
-    JSON lines. Limits, tolerance and tokenizer are the folder's, unless they are given. The last four are those of
-    `FallbackSession`.
+    JSON lines; failures, and paths that go, are logged besides (``crashpath.runtime``). Limits, tolerance and tokenizer
+    are the folder's, unless they are given. The last four are those of `FallbackSession`.
 
     Raises `ModelFolderError` (the folder cannot be served as it is), a `Failure` of the fallback, `ValueError` for an
     option that cannot be, or an unknown error. Nothing is left open then.
@@ -88,7 +89,7 @@ def open_session(
             fallback_slots=fallback_slots,
             sample=sample,
             seed=seed,
-            listeners=(*listeners, *(() if file is None else (file,))),
+            listeners=(log_events, *listeners, *(() if file is None else (file,))),
             cohort=Cohort(release=release, model=opened.name, model_hash=opened.hash),
             flush_s=flush_s,
             on_close=() if file is None else (file.close,),

@@ -157,6 +157,7 @@ class FallbackSession:
         self._enter(request)
         try:
             feed = prepare_feed(self._prepare, raw, request, self._ledger, self._standing, self._clock)
+            request.prepared = True
             return self._serve(feed, request)
         finally:
             self._inside.leave()

@@ -30,7 +30,7 @@ from crashpath.runtime.policy import BreakerSettings, Policy, named
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.session import FallbackSession
 from crashpath.runtime.testing import tiny_folder
-from crashpath.runtime.values import Arrays, BreakerState, Path
+from crashpath.runtime.values import Arrays, BreakerState, Path, Phase, Strike
 
 FEED = {"x": np.arange(3, dtype=np.float32)}
 GOLDEN = {"y": FEED["x"] + 1}
@@ -266,3 +266,24 @@ def _wait(true: Callable[[], object], seconds: float = 20.0) -> None:
     while not true():
         assert time.monotonic() < end, "it did not happen in time"
         time.sleep(0.01)
+
+
+def test_a_deadline_of_nothing_is_the_callers() -> None:
+    """A deadline that is over at once is an error to the caller, and no failure of a path that nobody tried."""
+    served = Served()
+    for none in (0.0, -5.0, 1e-9):
+        with pytest.raises(DeadlineExceeded, match="before a path was tried"):
+            served.session.run(FEED, deadline_ms=none)
+    served.session.close()
+    assert served.failures() == []
+    assert served.requests() == (3, 0, 0)
+
+
+def test_failures_are_logged(tmp_path: Any, caplog: pytest.LogCaptureFixture) -> None:
+    """Without any listener a failure of a path is a warning that names the model, path, class and attempt."""
+    strike = Strike("builtins:exec", Phase.INFER, "raise MemoryError('std::bad_alloc')")
+    with open_session(tiny_folder(tmp_path / "m"), sample=0.0) as session, session.armed(Path.MAIN, strike):
+        answer = session.run({"x": np.ones((1, 4), dtype=np.float32)})
+    (said,) = [one.getMessage() for one in caplog.records if one.name == "crashpath.runtime"]
+    assert "ort failed in infer: oom_host" in said
+    assert answer.request_id in said
