@@ -9,25 +9,11 @@ from collections.abc import Sequence
 import typer
 from typer.exceptions import Abort, TyperException
 
-from crashpath.dashboard import cli_db, cli_diagnose, cli_drill, cli_export, cli_night, cli_read, cli_records, cli_show
-from crashpath.dashboard.errors import EXPECTED, WRONG_USE
+from crashpath.dashboard.commands import add_commands, asked_for
+from crashpath.dashboard.errors import is_expected, is_wrong_use
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import complain
-
-app = typer.Typer(
-    help="Which failures your ML deployments really have, and which of them your fallback survives.",
-    no_args_is_help=True,
-    pretty_exceptions_enable=False,
-    context_settings={"help_option_names": ["-h", "--help"]},
-)
-for part in (cli_night, cli_records, cli_read, cli_show, cli_export, cli_drill, cli_diagnose):
-    part.register(app)
-app.add_typer(cli_db.app, name="db")
-
-
-@app.callback()
-def _root(debug: bool = typer.Option(False, "--debug", help="Print the traceback of an error.")) -> None:
-    """Options that stand before any command."""
+from crashpath.dashboard.misuse import misuse
 
 
 def main(arguments: Sequence[str] | None = None) -> None:
@@ -40,27 +26,43 @@ def run(arguments: Sequence[str]) -> int:
     debug = "--debug" in arguments
     rest = [argument for argument in arguments if argument != "--debug"]
     try:
-        code = app(rest, prog_name="crashpath", standalone_mode=False)
+        code = _app(rest)(rest, prog_name="crashpath", standalone_mode=False)
     except TyperException as error:
-        if str(error):  # without a command the help was printed, and says it all
-            complain(f"{str(error).rstrip('.')}. Run crashpath --help for what is there.")
+        if sentence := misuse(error, asked_for(rest)):
+            complain(sentence)
         return Exit.USAGE
     except SystemExit:  # the command line's library ends with 1 where who reads the output has gone: no NO-GO
         return Exit.FAILED
     except (Abort, KeyboardInterrupt):
         complain("Stopped. What was stored up to here stays; run the same command again to go on.")
         return Exit.FAILED
-    except (*WRONG_USE, *EXPECTED) as error:
-        if debug:
-            traceback.print_exc()
-        complain(str(error))
-        return Exit.USAGE if isinstance(error, WRONG_USE) else Exit.FAILED
     except Exception as error:  # noqa: BLE001  the outermost boundary: no error may read as NO-GO
         if debug:
             traceback.print_exc()
-        complain(f"{type(error).__name__}: {error}. This is a defect of crashpath; run again with --debug for details.")
-        return Exit.FAILED
+        if is_expected(error):
+            complain(str(error))
+        else:
+            told = f"{type(error).__name__}: {error}"
+            complain(f"{told}. This is a defect of crashpath; run again with --debug for details.")
+        return Exit.USAGE if is_wrong_use(error) else Exit.FAILED
     return int(code or Exit.DONE)
+
+
+def _app(arguments: Sequence[str]) -> typer.Typer:
+    """Make the command line with the commands that these arguments may mean."""
+    app = typer.Typer(
+        help="Which failures your ML deployments really have, and which of them your fallback survives.",
+        no_args_is_help=True,
+        pretty_exceptions_enable=False,
+        context_settings={"help_option_names": ["-h", "--help"]},
+    )
+    app.callback()(_root)
+    add_commands(app, arguments)
+    return app
+
+
+def _root(debug: bool = typer.Option(False, "--debug", help="Print the traceback of an error.")) -> None:
+    """Options that stand before any command."""
 
 
 if __name__ == "__main__":

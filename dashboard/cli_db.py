@@ -41,6 +41,11 @@ WORDS = {
 """What the tables hold, in the words of docs/words.md."""
 
 
+def register(root: typer.Typer) -> None:
+    """Add the commands of this module, below one name."""
+    root.add_typer(app, name="db")
+
+
 @app.command()
 def upgrade(db: DbOption = None, as_json: JsonOption = False) -> int:
     """Bring the store to this version's schema. A SQLite store is backed up beside itself first."""

@@ -1,13 +1,9 @@
-"""Errors that a command expects: each is one sentence with advice, never a traceback."""
+"""Errors that a command expects: each is one sentence with advice, never a traceback.
+
+They are known by name, so that nothing has to be imported to know one that is not there.
+"""
 
 from __future__ import annotations
-
-from crashpath.clustering.classifier import ClassifierError
-from crashpath.clustering.encoder import EncoderError
-from crashpath.dashboard.settings import SettingsError
-from crashpath.ingest.facts import FactsError
-from crashpath.ingest.store_errors import StoreError
-from crashpath.runtime.errors import ServingError
 
 
 class DashboardError(Exception):
@@ -27,12 +23,26 @@ class UsageError(InputError):
     """An option was given a value that it cannot take."""
 
 
-WRONG_USE: tuple[type[Exception], ...] = (UsageError, SettingsError)
-EXPECTED: tuple[type[Exception], ...] = (
-    DashboardError,
-    StoreError,
-    FactsError,
-    ClassifierError,
-    EncoderError,
-    ServingError,
+WRONG_USE = ("crashpath.dashboard.errors.UsageError", "crashpath.dashboard.settings.SettingsError")
+EXPECTED = (
+    "crashpath.dashboard.errors.DashboardError",
+    "crashpath.ingest.store_errors.StoreError",
+    "crashpath.ingest.facts.FactsError",
+    "crashpath.clustering.classifier.ClassifierError",
+    "crashpath.clustering.encoder.EncoderError",
+    "crashpath.runtime.errors.ServingError",
 )
+
+
+def is_wrong_use(error: BaseException) -> bool:
+    """Whether whoever typed the command has to type another one."""
+    return _is_any(error, WRONG_USE)
+
+
+def is_expected(error: BaseException) -> bool:
+    """Whether the error's message says all there is to say: no defect of crashpath."""
+    return _is_any(error, WRONG_USE + EXPECTED)
+
+
+def _is_any(error: BaseException, names: tuple[str, ...]) -> bool:
+    return any(f"{one.__module__}.{one.__qualname__}" in names for one in type(error).__mro__)

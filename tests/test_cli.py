@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import os
 import re
@@ -10,8 +11,11 @@ import sys
 from pathlib import Path
 
 import pytest
+import typer
 
 from crashpath.dashboard import cli
+from crashpath.dashboard.commands import HOMES
+from crashpath.dashboard.errors import EXPECTED, WRONG_USE
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import tell
 from crashpath.dashboard.inputs import Fields, looks_like_records
@@ -67,6 +71,56 @@ def test_errors_are_one_line(arguments: list[str], code: Exit, capsys: pytest.Ca
     assert err.startswith("crashpath: ")
     assert err.count("\n") == 1
     assert "Traceback" not in err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (["diagnose", "lstm"], "diagnose needs --model DIR. Run crashpath diagnose --help for what is there."),
+        (["export", "minilm"], "export needs DIR. Run crashpath export --help for what is there."),
+        (["db", "backup"], "db backup needs FILE. Run crashpath db backup --help for what is there."),
+        (
+            ["drill", "--isolation", "thread"],
+            "--isolation: 'thread' is not one of 'process', 'in_process', 'both'. "
+            "Run crashpath drill --help for what is there.",
+        ),
+        (["nightly", "--nope"], "No such option: --nope. Run crashpath nightly --help for what is there."),
+        (["drill", "--n"], "Option '--n' requires an argument. Run crashpath drill --help for what is there."),
+        (["cluster"], "No such command 'cluster'. Did you mean 'clusters'? Run crashpath --help for what is there."),
+    ],
+)
+def test_wrong_use_names_what_to_type(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """What is missing or cannot be is named as a person types it, with the command whose help tells more."""
+    assert cli.run(arguments) == Exit.USAGE
+    assert said(capsys) == ("", f"crashpath: {sentence}\n")
+
+
+def test_each_command_is_where_it_is_looked_for() -> None:
+    """Each module adds the commands that are listed for it, in that order; so none is missing when it is asked for."""
+    for home, commands in HOMES:
+        app = typer.Typer()
+        importlib.import_module(f"crashpath.dashboard.{home}").register(app)
+        names = [one.name or getattr(one.callback, "__name__", "") for one in app.registered_commands]
+        assert (*names, *(str(one.name) for one in app.registered_groups)) == commands
+
+
+def test_expected_errors_are_known_by_their_names() -> None:
+    """A name of an expected error is that of a class: one that was renamed would read as a defect."""
+    for name in WRONG_USE + EXPECTED:
+        module, _, kind = name.rpartition(".")
+        assert issubclass(getattr(importlib.import_module(module), kind), Exception)
+
+
+def test_a_command_imports_no_other() -> None:
+    """What a look at a folder does not need is not imported for it: seconds, each time."""
+    code = (
+        "import sys; from crashpath.dashboard.cli import run; run(['diagnose', '--model', 'nowhere']); "
+        "print([one for one in ('sqlalchemy', 'alembic', 'scipy', 'sklearn', 'torch', 'pydantic_settings') "
+        "if one in sys.modules])"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=280)
+    assert done.stdout == "[]\n"
+    assert "nowhere is no folder" in done.stderr
 
 
 def test_uncaught_errors_are_not_no_go(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
