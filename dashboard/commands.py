@@ -18,6 +18,7 @@ HOMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli_export", ("export",)),
     ("cli_drill", ("faults", "drill")),
     ("cli_diagnose", ("diagnose",)),
+    ("cli_coverage", ("coverage",)),
     ("cli_db", ("db",)),
 )
 """Modules of this part and the commands that each adds, in the order in which help shows them."""

@@ -1,0 +1,228 @@
+"""``crashpath coverage``: what of both paths was really exercised, by evidence that counts."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from pathlib import Path
+
+import numpy as np
+import typer
+
+from crashpath.coverage.covered import add_up
+from crashpath.coverage.covstore import store_run, stored_runs
+from crashpath.coverage.domain import asked_for
+from crashpath.coverage.drilled import drill_cells
+from crashpath.coverage.faults import FAULTS
+from crashpath.coverage.field import Standing, field_against_proof
+from crashpath.coverage.report import Report, make_report
+from crashpath.coverage.route_units import declared_routes
+from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
+from crashpath.dashboard.coverage_json import document
+from crashpath.dashboard.coverage_text import lines, percent
+from crashpath.dashboard.errors import InputError, UsageError
+from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
+from crashpath.dashboard.settings import load_settings
+from crashpath.ingest.store import Store, open_store
+from crashpath.runtime.errors import ServingError
+from crashpath.runtime.folder import ModelFolder, open_folder
+from crashpath.runtime.look import CPU
+from crashpath.runtime.values import Arrays
+
+GATES = ("main", "fallback", "blocks", "routes", "drills")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the command of this module."""
+    app.command()(coverage)
+
+
+def coverage(
+    release: str | None = typer.Option(None, "--release", help="Only evidence of this release."),
+    before: str | None = typer.Option(None, "--before", metavar="R", help="Show this release's figures beside."),
+    model: Path | None = typer.Option(None, "--model", metavar="DIR", help="The model. Default: the one traced last."),
+    trace: Path | None = typer.Option(None, "--trace", metavar="DIR", help="Trace this model folder first."),
+    feed: list[Path] = typer.Option([], "--feed", metavar="NPZ", help="With --trace: arrays by input, besides golden."),
+    provider: list[str] = typer.Option([CPU], "--provider", help="With --trace: execution provider, as in production."),
+    add: list[Path] = typer.Option([], "--add", metavar="PATH", help="Run files, or folders of them, to take in."),
+    events: list[Path] = typer.Option([], "--events", metavar="FILE", help="Event files of production: its shapes."),
+    max_age: int = typer.Option(30, "--max-age-days", min=1, help="Older evidence does not count."),
+    gate: list[str] = typer.Option(
+        [], "--gate", metavar="NAME=PERCENT", help="Exit 6 below: main, fallback, blocks, routes, drills."
+    ),
+    html: Path | None = typer.Option(None, "--html", metavar="FILE", help="Write the report as one page."),
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say what of the main path, the fallback, the routes and the drills was exercised, and what was not.
+
+    Exit 0: done. 5: a run file could not be read. 6: a gate is red.
+    """
+    limits = _gates(gate)
+    code = Exit.DONE
+    with open_store(load_settings(db=db).db) as store:
+        if trace is not None:
+            _take(store, [_traced(trace, feed, provider, release or "")])
+        taken, problems = _read(add)
+        for problem in problems:
+            complain(problem)
+            code = Exit.PARTIAL
+        _take(store, taken)
+        folder = _folder(model or trace)
+        report = _report(store, folder, release, events, max_age)
+        earlier = None if before is None else _report(store, folder, before, events, max_age)
+    red = _red(report, limits)
+    if html is not None:
+        from crashpath.dashboard.coverage_html import write_page
+
+        write_page(html, report, earlier)
+    if as_json:
+        emit(document(report, earlier, red))
+    else:
+        out = console()
+        for line in (*lines(report, earlier), *(f"GATE RED: {one}" for one in red)):
+            out.print(line, markup=False, soft_wrap=True)  # commands stay in one piece
+    return Exit.RED if red else code
+
+
+@dataclass(frozen=True, slots=True)
+class Gate:
+    """The least share, in percent, of one of `GATES`."""
+
+    name: str
+    percent: float
+
+
+def _gates(given: Sequence[str]) -> tuple[Gate, ...]:
+    found = []
+    for one in given:
+        name, equals, number = one.partition("=")
+        try:
+            least = float(number)
+        except ValueError:
+            least = -1.0
+        if name not in GATES or not equals or not 0 <= least <= 100:
+            raise UsageError(f"--gate {one} is none of {', '.join(GATES)} with a percentage, as in --gate main=95")
+        found.append(Gate(name, least))
+    return tuple(found)
+
+
+def _red(report: Report, gates: Sequence[Gate]) -> tuple[str, ...]:
+    ratios = {
+        "main": report.main(),
+        "fallback": report.fallback(),
+        "blocks": report.blocks(),
+        "routes": report.taken(),
+        "drills": report.drilled(),
+    }
+    said = []
+    for gate in gates:
+        ratio = ratios[gate.name]
+        if not ratio.total or 100 * ratio.covered < gate.percent * ratio.total:
+            said.append(f"{gate.name} {percent(ratio)} is below {gate.percent:g} %")
+    return tuple(said)
+
+
+def _folder(path: Path | None) -> ModelFolder | None:
+    if path is None:
+        return None
+    try:
+        return open_folder(path)
+    except ServingError as error:
+        raise InputError(str(error)) from error
+
+
+def _traced(path: Path, feeds: Sequence[Path], providers: Sequence[str], release: str) -> Run:
+    import tempfile
+
+    from crashpath.coverage.tracer import Tracer
+
+    folder = _folder(path)
+    assert folder is not None
+    try:
+        given = [folder.golden()[0], *(_feed(one, folder) for one in feeds)]
+        with (
+            tempfile.TemporaryDirectory(prefix="crashpath-coverage-") as scratch,
+            Tracer(folder, providers=providers, data=scratch, release=release) as tracer,
+        ):
+            for one in given:
+                tracer.run(one)
+            return tracer.result()
+    except ServingError as error:
+        raise InputError(str(error)) from error
+
+
+def _feed(path: Path, folder: ModelFolder) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError) as error:
+        raise InputError(
+            f"{path} is no file of arrays ({error}); write it with numpy.savez, an array an input"
+        ) from error
+    missing = [spec.name for spec in folder.inputs if spec.name not in arrays]
+    if missing:
+        raise InputError(f"{path} has no array for the input {missing[0]!r}; it has {', '.join(arrays) or 'none'}")
+    return {spec.name: arrays[spec.name] for spec in folder.inputs}
+
+
+def _read(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
+    runs, problems = [], []
+    for path in run_files(places):
+        try:
+            run = read_run(path)
+        except RunFileError as error:
+            problems.append(str(error))
+            continue
+        if run.state is State.FINISHED:
+            runs.append(run)
+        elif run.state is State.LOST:
+            problems.append(f"{path}: the process of this run ended before it could tell what it saw; trace it again")
+        else:
+            problems.append(f"{path}: this run has not ended yet; add it again when it has")
+    return runs, problems
+
+
+def _take(store: Store, runs: Sequence[Run]) -> None:
+    for run in runs:
+        with store.write() as session:
+            store_run(session, run)
+
+
+def _report(
+    store: Store, folder: ModelFolder | None, release: str | None, events: Sequence[Path], max_age: int
+) -> Report:
+    now = datetime.now(UTC)
+    age = timedelta(days=max_age)
+    with store.read() as session:
+        runs = stored_runs(session, release=release)
+        if folder is None and not runs:
+            where = f" of release {release}" if release else ""
+            raise InputError(f"The store has no traced run{where}; trace one: crashpath coverage --trace DIR")
+        model_hash = runs[-1].model_hash if folder is None else folder.hash
+        covered = add_up(runs, model_hash, now=now, max_age=age)
+        cells = drill_cells(session, FAULTS, model_hash, release=release, since=now - age)
+        proof = field_against_proof(session, (), model_hash=model_hash, since=now - age)
+        field = [row.failure_class for row in proof if row.standing is not Standing.CONTAINED]
+    production = None
+    if events:
+        if folder is None:
+            raise UsageError("--events needs --model DIR, which says what the open dimensions are called")
+        try:
+            asked = asked_for(events, folder.inputs, model_hash)
+        except OSError as error:
+            raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+        production = asked.requests
+        if asked.unreadable:
+            complain(f"{asked.unreadable} lines of the event files could not be read.")
+    return make_report(
+        covered,
+        release=release or "",
+        routes=declared_routes(),
+        drills=cells,
+        field=field,
+        production=production,
+        folder=str(folder.path) if folder is not None else "DIR",
+    )

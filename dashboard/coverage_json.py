@@ -1,0 +1,65 @@
+"""The document of ``crashpath coverage --json``: the keys of the contract, and all that the other reports show."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from typing import Any
+
+from crashpath.coverage.report import Report
+from crashpath.coverage.units import Ratio
+
+
+def document(report: Report, before: Report | None = None, gate: tuple[str, ...] = ()) -> dict[str, Any]:
+    """Return the document. ``gate`` are the sentences of a gate that is red."""
+    shapes, placed = report.shapes(), report.placed()
+    return {
+        "release": report.release,
+        "model": report.model,
+        "model_hash": report.model_hash,
+        "main": _ratio(report.main()),
+        "fallback": _ratio(report.fallback()),
+        "blocks": _ratio(report.blocks()),
+        "routes": _ratio(report.taken()),
+        "drills": _ratio(report.drilled()),
+        "shapes": None if shapes is None else _ratio(shapes),
+        "placement": None
+        if placed is None
+        else {
+            "nodes": dict(placed.nodes),
+            "asked": list(report.covered.asked),
+            "absent": list(placed.absent),
+            "unasked": [one.node for one in placed.unasked],
+        },
+        "uncovered": [asdict(gap) for gap in report.gaps],
+        "uncovered_field_classes": list(report.field),
+        "excluded": [
+            {"path": path.path, "kind": unit.kind, "unit": unit.id, "label": unit.label, "why": unit.reason}
+            for path in report.covered.paths
+            for unit in path.excluded()
+        ]
+        + [
+            {"path": "", "kind": unit.kind, "unit": unit.id, "label": unit.label, "why": unit.reason}
+            for unit in report.routes
+            if not unit.counted
+        ],
+        "runs": [
+            {
+                "run": run.id,
+                "origin": run.origin,
+                "release": run.release,
+                "ended": None if run.ended is None else run.ended.isoformat(),
+                "requests": run.requests,
+                "versions": dict(run.versions),
+            }
+            for run in report.covered.runs
+        ],
+        "not_counted": [{"run": one.run.id, "why": one.why} for one in report.left],
+        "before": None
+        if before is None
+        else {"release": before.release, "main": _ratio(before.main()), "fallback": _ratio(before.fallback())},
+        "gate": list(gate),
+    }
+
+
+def _ratio(ratio: Ratio) -> dict[str, int]:
+    return {"covered": ratio.covered, "total": ratio.total}

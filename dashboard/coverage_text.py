@@ -1,0 +1,127 @@
+"""What ``crashpath coverage`` prints for people: the headline, each denominator, what is not covered and what would."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from crashpath.coverage.report import Gap, Report
+from crashpath.coverage.units import Kind, Ratio
+from crashpath.dashboard.plurals import many
+
+_KINDS = (
+    (Kind.NODE, "nodes of the main path that no run reached"),
+    (Kind.BLOCK, "blocks of the fallback that no run entered"),
+    (Kind.OP, "operators of the fallback that no run reached"),
+    (Kind.DOMAIN, "shapes of production that no run exercised"),
+    (Kind.ROUTE, "routes that nothing took"),
+    ("drill", "drills that are red or were never driven"),
+)
+_SHOWN = 8
+"""Gaps that are listed; --json and --html have all of them."""
+
+
+def percent(ratio: Ratio) -> str:
+    """Return a share for people, rounded down: 100 % is said of all alone."""
+    if not ratio.total:
+        return "no unit"
+    tenths = ratio.covered * 1000 // ratio.total
+    return f"{tenths // 10}.{tenths % 10} %"
+
+
+def headline(report: Report) -> str:
+    """Return the line that goes first everywhere."""
+    return f"main {percent(report.main())} · fallback {percent(report.fallback())}"
+
+
+def lines(report: Report, before: Report | None = None) -> Iterator[str]:
+    """Yield the report in lines of at most 80 columns."""
+    release = f", release {report.release}" if report.release else ""
+    yield f"{report.model} {report.model_hash}{release}"
+    yield headline(report)
+    if before is not None:
+        yield f"before, in release {before.release}: {headline(before)}"
+    yield ""
+    for name, ratio, what in _rows(report):
+        share = percent(ratio)
+        yield f"{name:<22}{ratio.covered:>6} of {ratio.total:<6}{share:>9}  {what}"
+    yield from _placed(report)
+    yield from _excluded(report)
+    yield from _age(report)
+    yield from _gaps(report.gaps)
+    if report.field:
+        yield ""
+        yield "in the field, and no drill has proven anything of it: " + ", ".join(report.field)
+
+
+def _rows(report: Report) -> Iterator[tuple[str, Ratio, str]]:
+    yield "main, nodes", report.main(), "of the ONNX graph"
+    yield "fallback, operators", report.fallback(), "of the TorchScript graph"
+    yield "fallback, blocks", report.blocks(), ""
+    yield "routes", report.taken(), "edges of the decision graph"
+    yield "drills", report.drilled(), "failure class × phase"
+    shapes = report.shapes()
+    if shapes is not None:
+        yield "shapes of production", shapes, "buckets that were exercised"
+
+
+def _placed(report: Report) -> Iterator[str]:
+    placed = report.placed()
+    if placed is None:
+        return
+    yield "placement: " + (", ".join(f"{count} on {name}" for name, count in placed.nodes) or "nothing ran")
+    for name in placed.absent:
+        yield f"  {name} was asked for, and no node was given to it"
+    if placed.unasked:
+        yield f"  {many(len(placed.unasked), 'node')} ran on the processor, which nobody asked for"
+
+
+def _excluded(report: Report) -> Iterator[str]:
+    reasons = Counter(unit.reason for path in report.covered.paths for unit in path.excluded())
+    reasons.update(unit.reason for unit in report.routes if not unit.counted)
+    for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], str(one[0]))):
+        yield f"apart: {count} × {reason}"
+
+
+def _age(report: Report) -> Iterator[str]:
+    runs = report.covered.runs
+    if report.covered.newest is not None:
+        yield f"evidence: {many(len(runs), 'traced run')}, the newest of {report.covered.newest:%Y-%m-%d %H:%M} UTC"
+    else:
+        yield "evidence: no traced run counts"
+    for left in report.left:
+        yield f"not counted: run {left.run.id} of {left.run.began:%Y-%m-%d %H:%M} UTC: {left.why}"
+
+
+def _gaps(gaps: Sequence[Gap]) -> Iterator[str]:
+    if not gaps:
+        return
+    yield ""
+    yield f"not covered: {many(len(gaps), 'unit')}"
+    for kind, word in _KINDS:
+        mine = [gap for gap in gaps if gap.kind == kind]
+        if not mine:
+            continue
+        yield f"{word}: {len(mine)}"
+        for gap in mine[:_SHOWN]:
+            yield f"  {gap.unit}{_what(gap)}"
+        if len(mine) > _SHOWN:
+            yield f"  … and {len(mine) - _SHOWN} more"
+        yield f"  → {_command(mine)}"
+
+
+def _what(gap: Gap) -> str:
+    if gap.kind == Kind.ROUTE:  # its id says all
+        return ""
+    return f": {gap.label}" + (f" ({gap.where})" if gap.where else "")
+
+
+def _command(gaps: Sequence[Gap]) -> str:
+    """One command that covers all of them: what each names, where that is the same, else the drill of all."""
+    commands = tuple(dict.fromkeys(gap.command for gap in gaps))
+    if len(commands) == 1:
+        return commands[0]
+    drill = next((one for one in commands if one.startswith("crashpath drill --class ")), None)
+    if drill is not None:
+        return f"crashpath drill --all --model {drill.partition('--model ')[2]}"
+    return f"{commands[0].partition(', with ')[0]}, with feeds that take these"
