@@ -15,7 +15,11 @@ from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_
 
 @dataclass(frozen=True, slots=True)
 class NightSummary:
-    """Figures of one night. ``records``, ``new_*``, ``embedded`` are of the night; the others count the whole store."""
+    """Figures of one night. ``records``, ``new_*``, ``embedded`` are of the night; the others count the whole store.
+
+    ``attempts`` are rows of the file of ``--attempts``, each a sum; ``attempts_told`` are attempts that events told of
+    and that were not counted before, ``events`` the lines of the runtime's events: both of the night.
+    """
 
     night: int
     status: str
@@ -139,7 +143,8 @@ def _figures(summary: NightSummary) -> Table:
         ),
         ("quarantine", f"{summary.quarantined:,}"),
         ("redactions", f"{summary.redactions:,}"),
-        ("attempts", many(summary.attempts, "row")),
+        *((("events", f"{many(summary.events, 'line')} of the runtime"),) if summary.events else ()),
+        ("attempts", _attempts(summary)),
     )
     for name, value in rows:
         table.add_row(name, value)
@@ -180,6 +185,14 @@ def _sources(summary: NightSummary) -> str:
         if count:
             parts.append(f"{count} {name}")
     return ", ".join(parts)
+
+
+def _attempts(summary: NightSummary) -> str:
+    """How many attempts the night came to know, by where they were told: in rows of a file, or by events."""
+    told = [f"{many(summary.attempts, 'row')} of a file"] if summary.attempts else []
+    if summary.attempts_told:
+        told.append(f"{summary.attempts_told:,} told by events")
+    return ", ".join(told) or "none told"
 
 
 def _proposal(summary: NightSummary) -> tuple[tuple[str, str], ...]:

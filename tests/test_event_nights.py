@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -12,9 +14,11 @@ from datetime import UTC, date, datetime
 from pathlib import Path
 
 import pytest
+from rich.console import Console
 from sqlalchemy import select
 
 from crashpath.dashboard.nightly import NightOptions
+from crashpath.dashboard.summary import print_summary
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
@@ -62,6 +66,26 @@ def counted(store: Store) -> list[tuple[str, str, int, int | None, int | None, s
     """Unit, release, attempts, failures, rerouted, origin of what is to be counted."""
     with store.read() as session:
         return [(c.unit, c.release, c.attempts, c.failures, c.rerouted, c.via) for c in attempt_counts(session)]
+
+
+def test_a_night_says_by_whom_attempts_were_told(store: Store, tmp_path: Path) -> None:
+    """The rows of a file and what events told are two figures, in text and as JSON; none is called 0 rows."""
+    events = write(tmp_path / "events.jsonl", [LANE, attempts("b1", 1200)])
+    rows = tmp_path / "rows.csv"
+    rows.write_text("unit,day,release,platform,attempts,failures\nrequest,2026-02-01,2.1.0,linux,1000,9\n")
+    for options, told in (
+        (NightOptions(), "1,200 told by events"),
+        (NightOptions(attempts=str(rows)), "1 row of a file"),
+        (NightOptions(), "none told"),
+    ):
+        night = a_night(store, [events], options)
+        out = io.StringIO()
+        print_summary(night, Console(file=out, width=80))
+        assert re.search(rf"^attempts +{told} *$", out.getvalue(), re.MULTILINE), out.getvalue()
+        assert (night.document()["attempts"], night.document()["events"]["attempts"]) == (
+            1 if "row" in told else 0,
+            1200 if "events" in told else 0,
+        )
 
 
 def test_a_failure_is_one_crash_of_the_class_that_it_names(store: Store, tmp_path: Path) -> None:
