@@ -8,6 +8,7 @@ Kinds, each with the same arithmetic in both artefacts::
     wide     shape int64 [2]                         → y [] = the sum of that many ones: takes all memory if told so
     reshape  x float32 [n]                           → y [k, 7]: fails inside the run where 7 does not divide n
     gather   ids int64 [batch]                       → y [batch, 2]: fails inside the run for ids that are not 0…9
+    branches x float32 [batch, 4], steps int64 [1]   → y [batch, 4]: an If in an If in a Loop (`testing_branches`)
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from crashpath.runtime.folder import FALLBACK_FILE, GOLDEN_FILE, MAIN_FILE, SPEC_FILE, ModelFolder, open_folder
+from crashpath.runtime.testing_branches import SCRIPT, branch_answer, branch_nodes
 from crashpath.runtime.values import Arrays
 
 OPSET = 17
@@ -247,5 +249,14 @@ KINDS: dict[str, Kind] = {
         {"table": TABLE},
         {"ids": np.array([1, 9], np.int64)},
         lambda feed: TABLE[feed["ids"]],
+    ),
+    "branches": Kind(
+        (("x", "float32", ("batch", 4)), ("steps", "int64", (1,))),
+        ("y", "float32", ("batch", 4)),
+        branch_nodes,
+        SCRIPT,
+        {},
+        {"x": np.full((2, 4), 0.25, np.float32), "steps": np.array([3], np.int64)},
+        branch_answer,
     ),
 }
