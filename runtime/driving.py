@@ -31,6 +31,9 @@ _OF_THE_FEED = (ShapeInference, UnsupportedOp)
 
 It is the feed's where the fallback fails for the same reason; then the main path is not at fault."""
 
+_FORGET = 1.01
+"""Growth of the quickest answer that is known with each answer, so that an old one is forgotten after some hundreds."""
+
 _SLICE = 0.001
 """Seconds that a request at least waits for a slot of the fallback, however late it is."""
 
@@ -64,6 +67,7 @@ class Driver:
         self._slots = FairSlots(slots)
         self._poke = poke
         self._clock = clock
+        self._quickest = 0.0  # seconds: the quickest answer of the main path of late; no lock, a guess is enough
         self.closed = False
 
     def serve(self, feed: Arrays, request: Request) -> Answer:
@@ -78,20 +82,27 @@ class Driver:
         step = first_step(self._policy, self._standing.seen())
         if step.do is not Do.TRY_MAIN:
             return self._instead_of_main(feed, request, step)
+        deadline = self._main_deadline(request, now)
+        if request.short and deadline - now < self._quickest:  # it would cost the others the worker, killed when late
+            self._quickest /= _FORGET  # which is a guess, and may be too long
+            hopeless = DeadlineExceeded(f"the main path has never answered within {(deadline - now) * 1000:.1f} ms")
+            return self._after_failure(feed, request, hopeless)
         try:
-            outputs = self._main.run(feed, self._main_deadline(request, now))
+            outputs = self._main.run(feed, deadline)
         except Exception as error:  # noqa: BLE001  # the boundary of the main path; what is unknown is raised again
             return self._after_failure(feed, request, error)
-        return self._answered(feed, request, outputs)
+        return self._answered(feed, request, outputs, now)
 
     def _main_deadline(self, request: Request, now: float) -> float:
         if not self._policy.falls_back:
             return request.deadline
         return request.deadline - self._reserve.of(request.deadline - now)
 
-    def _answered(self, feed: Arrays, request: Request, outputs: Arrays) -> Answer:
+    def _answered(self, feed: Arrays, request: Request, outputs: Arrays, began: float) -> Answer:
         self._standing.succeeded()
-        seconds = self._clock() - request.started
+        ended = self._clock()
+        seconds = ended - request.started
+        self._quickest = min(ended - began, self._quickest * _FORGET) if self._quickest else ended - began
         cause = None
         if request.troubles:  # of the prepare step
             cause = _as_failure(request.troubles[0].error)
@@ -141,7 +152,7 @@ class Driver:
         """Answer on the fallback. ``unsure``: whether the main path or the feed is at fault shows only now."""
         began = self._clock()
         try:
-            outputs = self._run_fallback(feed, request.deadline, began)
+            outputs = self._run_fallback(feed, request.deadline, began, short=request.short)
         except Exception as error:  # noqa: BLE001  # the boundary of the fallback; it is the last path there is
             if unsure and type(error) is not type(cause):
                 self._blame(cause)
@@ -201,7 +212,9 @@ class Driver:
         self._ledger.request(request, routes.MAIN_AGAIN, Path.MAIN, seconds)
         return Answer(outputs, Path.MAIN, cause, routes.MAIN_AGAIN, state, seconds * 1000, request.id)
 
-    def _run_fallback(self, feed: Arrays, deadline: float, now: float) -> Arrays:
+    def _run_fallback(self, feed: Arrays, deadline: float, now: float, *, short: bool) -> Arrays:
+        if short and deadline - now < self._reserve.quickest:
+            raise DeadlineExceeded(f"the fallback has never answered within {(deadline - now) * 1000:.1f} ms")
         patience = max(deadline - now - self._reserve.median, _SLICE)
         if not self._slots.acquire(patience):
             raise Saturated("the fallback is at its concurrency limit; raise fallback_slots or send fewer requests")

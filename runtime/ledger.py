@@ -28,7 +28,7 @@ class Request:
     """One request under way. Times are the clock's seconds; ``troubles`` are the failures it met so far.
 
     ``rerouted``: it was sent to the fallback without a try of the main path. ``prepared``: a prepare step made its
-    feed. ``shapes`` are those of its feed, once that was checked.
+    feed. ``short``: its deadline is shorter than the session's. ``shapes`` are those of its feed, once it was checked.
     """
 
     id: str
@@ -37,6 +37,7 @@ class Request:
     troubles: list[Trouble] = field(default_factory=list)
     rerouted: bool = False
     prepared: bool = False
+    short: bool = False
     shapes: Shapes = ()
 
 

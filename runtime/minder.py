@@ -24,14 +24,17 @@ _WAIT_AT_CLOSE = 1.0
 
 
 class Watch:
-    """What is known of one lane from the last look."""
+    """What is known of one lane from the last look. ``served``: whether requests are answered while it is away."""
 
-    def __init__(self, lane: Lane, load_s: float, ledger: Ledger, clock: Callable[[], float]) -> None:
+    def __init__(
+        self, lane: Lane, load_s: float, ledger: Ledger, served: Callable[[], bool], clock: Callable[[], float]
+    ) -> None:
         facts = lane.facts()
         self.lane = lane
         self.ready = facts.state is LaneState.READY
         self._load_s = load_s
         self._ledger = ledger
+        self._served = served
         self._clock = clock
         self._restarts = facts.restarts
         self._loads = facts.loads
@@ -77,7 +80,7 @@ class Watch:
         self._failed_loads = facts.failed_loads
         error = facts.failed_load or self._raised or Failure("a load failed", "counted by the lane")
         for _ in range(failed):
-            self._ledger.load(self.lane.path, routes.LOAD_FAILED, error, 0.0, served=True)
+            self._ledger.load(self.lane.path, routes.LOAD_FAILED, error, 0.0, served=self._served())
         for _ in range(loaded):
             self._ledger.load(self.lane.path, routes.LOADED, None, 0.0, served=True)
 

@@ -15,7 +15,7 @@ from crashpath.runtime.events import Cohort, Listener
 from crashpath.runtime.folder import FALLBACK_FILE, MAIN_FILE, ModelFolder, open_folder
 from crashpath.runtime.inprocess import InProcessLane
 from crashpath.runtime.lane import Lane
-from crashpath.runtime.logged import log_events
+from crashpath.runtime.logged import EventLog
 from crashpath.runtime.policy import Policy, named
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.session import FallbackSession
@@ -89,7 +89,7 @@ def open_session(
             fallback_slots=fallback_slots,
             sample=sample,
             seed=seed,
-            listeners=(log_events, *listeners, *(() if file is None else (file,))),
+            listeners=(EventLog(), *listeners, *(() if file is None else (file,))),
             cohort=Cohort(release=release, model=opened.name, model_hash=opened.hash),
             flush_s=flush_s,
             on_close=() if file is None else (file.close,),

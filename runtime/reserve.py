@@ -19,6 +19,7 @@ class Reserve:
         self._seconds: deque[float] = deque(maxlen=keep)
         self.p99: float | None = None
         self.median = 0.0
+        self.quickest = 0.0
 
     def note(self, seconds: float) -> None:
         """Note what one answer of the fallback took."""
@@ -26,7 +27,7 @@ class Reserve:
             self._seconds.append(seconds)
             known = sorted(self._seconds)
             self.p99 = known[min(len(known) - 1, int(0.99 * len(known)))]
-            self.median = known[len(known) // 2]
+            self.median, self.quickest = known[len(known) // 2], known[0]
 
     def of(self, deadline: float) -> float:
         """Return the seconds to keep back of a deadline of so many."""

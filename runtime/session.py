@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 import time
 import uuid
@@ -23,6 +22,7 @@ from crashpath.runtime.inside import Inside
 from crashpath.runtime.lane import Clock, Lane, LaneState
 from crashpath.runtime.ledger import Ledger, Request
 from crashpath.runtime.minder import Minder, Watch
+from crashpath.runtime.options import check_options, seconds_of
 from crashpath.runtime.policy import Policy, named
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.preparing import prepare_feed
@@ -81,7 +81,7 @@ class FallbackSession:
         self._pid = os.getpid()
         self._main, self._fallback = main, fallback
         self._prepare = prepare
-        _check_options(deadline_ms=deadline_ms, load_s=load_s, flush_s=flush_s, slots=fallback_slots, sample=sample)
+        check_options(deadline_ms=deadline_ms, load_s=load_s, flush_s=flush_s, slots=fallback_slots, sample=sample)
         self._clock = clock
         self._deadline = deadline_ms / 1000
         self._on_close = tuple(on_close)
@@ -111,7 +111,7 @@ class FallbackSession:
                 seconds=self._deadline,
             )
             lanes = (main, fallback) if falls_back else (main,)
-            watches = [Watch(lane, load_s, self._ledger, clock) for lane in lanes]
+            watches = [Watch(lane, load_s, self._ledger, self._others_ready(lane), clock) for lane in lanes]
             self._minder = Minder(watches, self._ledger, clock, flush_s)
             self._driver = Driver(
                 main,
@@ -226,11 +226,10 @@ class FallbackSession:
         self.close()
 
     def _request(self, deadline_ms: float | None) -> Request:
-        if deadline_ms is not None and not math.isfinite(deadline_ms):
-            raise ValueError(f"deadline_ms is a number of milliseconds, not {deadline_ms!r}")
         started = self._clock()
-        budget = self._deadline if deadline_ms is None else deadline_ms / 1000
-        return Request(f"{self.id}-{next(self._numbers)}", started, started + budget)
+        budget = self._deadline if deadline_ms is None else seconds_of(deadline_ms)
+        number = next(self._numbers)
+        return Request(f"{self.id}-{number}", started, started + budget, short=budget < self._deadline)
 
     def _enter(self, request: Request) -> None:
         if os.getpid() != self._pid:
@@ -247,6 +246,12 @@ class FallbackSession:
             raise
         request.shapes = tuple(array.shape for array in arrays.values())
         return self._driver.serve(arrays, request)
+
+    def _others_ready(self, lane: Lane) -> Callable[[], bool]:
+        """Return whether requests are answered while this lane is away."""
+        other = self._fallback if lane is self._main else self._main
+        falls_back = self._standing.policy.falls_back
+        return lambda: falls_back and other.facts().state is LaneState.READY
 
     def _end(self) -> None:
         self._ledger.flush()
@@ -275,14 +280,3 @@ class FallbackSession:
             self._ledger.lane(Path.MAIN, "degraded", routes.START_DEGRADED, self._main.facts())
         for lane in lanes:
             lane.check_with(partial(wrong_load, lane.path, expected=self._expected))
-
-
-def _check_options(*, deadline_ms: float, load_s: float, flush_s: float, slots: int, sample: float) -> None:
-    """Raise `ValueError`, one sentence, for an option under which nothing could be served."""
-    for name, seconds in (("deadline_ms", deadline_ms), ("load_s", load_s), ("flush_s", flush_s)):
-        if not (seconds > 0 and math.isfinite(seconds)):
-            raise ValueError(f"{name} is a time above 0, not {seconds!r}")
-    if slots < 1:
-        raise ValueError(f"fallback_slots is at least 1, not {slots!r}")
-    if not 0 <= sample <= 1:
-        raise ValueError(f"sample is a share between 0 and 1, not {sample!r}")

@@ -24,6 +24,6 @@ class Teller:
         for listener in self._listeners:
             try:
                 listener(Told(event, self.cohort, self.session))
-            except Exception:  # noqa: BLE001  # a listener is not ours: it must not harm a request
+            except (Exception, SystemExit):  # noqa: BLE001  # a listener is not ours: it must harm no request or thread
                 with self._lock:
                     self.dropped += 1

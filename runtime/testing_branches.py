@@ -82,6 +82,7 @@ def branch_nodes() -> tuple[list[Any], list[Any]]:
     )
     nodes = [node("Squeeze", ["steps"], "trips"), node("Loop", ["trips", "going", "x"], "y", body=body)]
     numbers = {"one": 1, "two": 2, "three": 3, "zero": 0, "half": 0.5}
-    weights = [numpy_helper.from_array(np.float32(value), name) for name, value in numbers.items()]
-    weights += [numpy_helper.from_array(np.int64(value), name) for name, value in (("modulus", 2), ("first", 0))]
-    return nodes, [*weights, numpy_helper.from_array(np.bool_(True), "going")]
+    weights = [numpy_helper.from_array(np.asarray(value, np.float32), name) for name, value in numbers.items()]
+    whole = {"modulus": 2, "first": 0}
+    weights += [numpy_helper.from_array(np.asarray(value, np.int64), name) for name, value in whole.items()]
+    return nodes, [*weights, numpy_helper.from_array(np.asarray(True), "going")]

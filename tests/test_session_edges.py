@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import multiprocessing
 import os
 import threading
@@ -25,6 +26,7 @@ from crashpath.runtime.errors import (
 from crashpath.runtime.events import AttemptsEvent, FailureEvent, Told
 from crashpath.runtime.fakelane import FakeLane
 from crashpath.runtime.folder import TensorSpec
+from crashpath.runtime.logged import EventLog
 from crashpath.runtime.opening import open_session
 from crashpath.runtime.policy import BreakerSettings, Policy, named
 from crashpath.runtime.prepare import PrepareStep
@@ -287,3 +289,78 @@ def test_failures_are_logged(tmp_path: Any, caplog: pytest.LogCaptureFixture) ->
     (said,) = [one.getMessage() for one in caplog.records if one.name == "crashpath.runtime"]
     assert "ort failed in infer: oom_host" in said
     assert answer.request_id in said
+
+
+def test_a_short_deadline_is_not_tried_where_it_is_hopeless() -> None:
+    """A caller's deadline below the quickest answer so far costs nobody the worker; others are answered as before."""
+    served = Served()
+
+    def slow(feed: Arrays) -> Arrays:
+        time.sleep(0.05)
+        return _answer(feed)
+
+    served.main.script.extend([slow] * 3)
+    for _ in range(3):
+        assert served.session.run(FEED).path is Path.MAIN
+    tried = served.main.calls
+    answer = served.session.run(FEED, deadline_ms=20.0)
+    assert (answer.route, served.main.calls) == ("main:busy -> fallback:answered", tried)
+    assert served.session.run(FEED).path is Path.MAIN
+    served.session.close()
+    assert served.failures() == []
+
+
+def test_deadlines_of_other_types() -> None:
+    """A number of numpy's and one beyond what a lock can wait are deadlines as well."""
+    served = Served()
+    for deadline in (np.float32(500), np.int64(500), 1e20):
+        assert served.session.run(FEED, deadline_ms=deadline).path is Path.MAIN  # type: ignore[arg-type]
+    served.session.close()
+
+
+def test_a_failed_load_of_the_only_path_is_unanswered() -> None:
+    """With policy off nobody answers while the main path is away, and its failed loads say so."""
+    served = Served(policy="off")
+    served.main.loads.append(LoadCorrupt("gone"))
+    served.main._failed(LoadCorrupt("gone"))
+    _wait(lambda: served.session.facts().figures.loads.failures >= 1)
+    assert served.session.facts().figures.loads.unanswered >= 1
+    served.session.close()
+
+
+def test_the_log_does_not_fill_a_disk(caplog: pytest.LogCaptureFixture) -> None:
+    """Of failures alike one is logged in a while, with how many there were since."""
+    now = [0.0]
+    served = Served(listeners=(EventLog(clock=lambda: now[0]),))
+    for at in (0.0, 1.0, 2.0, 11.0):
+        now[0] = at
+        served.main.script.append(HostMemory("full"))
+        served.session.run(FEED)
+    served.session.close()
+    said = [one.getMessage() for one in caplog.records if "oom_host" in one.getMessage()]
+    assert len(said) == 2
+    assert "and 2 more like it since" in said[1]
+
+
+def test_a_fallback_may_write_to_its_feed(tmp_path: Any) -> None:
+    """A script that works in place changes neither the caller's array nor what the main path is held to."""
+    import torch
+
+    folder = tiny_folder(tmp_path / "m", kind="echo")
+
+    class InPlace(torch.nn.Module):
+        def forward(self, x: torch.Tensor) -> torch.Tensor:
+            return x.add_(1.0)
+
+    torch.jit.script(InPlace()).save(str(folder.fallback))
+    text = (folder.path / "model.toml").read_text()
+    digest = hashlib.sha256(folder.fallback.read_bytes()).hexdigest()
+    (folder.path / "model.toml").write_text(text.replace(dict(folder.files)["model.ts.pt"], digest))
+    strike = Strike("builtins:exec", Phase.INFER, "raise MemoryError('std::bad_alloc')", times=9)
+    feed = {"x": np.zeros(4, dtype=np.float32)}
+    with open_session(folder.path, sample=0.0) as session:
+        with session.armed(Path.MAIN, strike):
+            np.testing.assert_array_equal(session.run(feed).outputs["y"], np.ones(4))
+        np.testing.assert_array_equal(feed["x"], np.zeros(4))
+        session._main.kill()
+        _wait(lambda: session.run(feed).path is Path.MAIN)
