@@ -20,6 +20,7 @@ _STYLES = {Status.OK: "green", Status.WARN: "yellow", Status.FAIL: "bold red", S
 _WORDS = {Status.OK: "ok", Status.WARN: "WARN", Status.FAIL: "FAIL", Status.SKIP: "skip"}
 _LEFT = 27
 _WIDTH = 80
+_FEW = 4
 
 
 def register(app: typer.Typer) -> None:
@@ -73,15 +74,22 @@ def _show(finding: Finding) -> None:
 
 
 def _show_skipped(found: Diagnosis) -> None:
-    """Print what has no answer, by the reason for it."""
+    """Print what has no answer, by the reason for it; with --json each check is named."""
     reasons: dict[str, list[str]] = {}
     for one in found.findings:
         if one.status is Status.SKIP:
             reasons.setdefault(one.evidence, []).append(one.check)
     for reason, checks in reasons.items():
-        for line in textwrap.wrap(f"skip {reason}: {', '.join(checks)}", _WIDTH, subsequent_indent="     "):
+        for line in textwrap.wrap(f"skip {reason}: {_brief(checks)}", _WIDTH, subsequent_indent="     "):
             console().print(Text(line, _STYLES[Status.SKIP]), soft_wrap=True)
 
 
+def _brief(checks: list[str]) -> str:
+    """Name few checks; of many say how many there are, and of what."""
+    if len(checks) <= _FEW:
+        return ", ".join(checks)
+    return f"{len(checks)} checks of {', '.join(dict.fromkeys(one.partition('.')[0] for one in checks))}"
+
+
 def _wrapped(text: str) -> list[str]:
-    return textwrap.wrap(text, _WIDTH - _LEFT, break_on_hyphens=False) or [""]
+    return textwrap.wrap(text, _WIDTH - _LEFT, break_on_hyphens=False, break_long_words=False) or [""]

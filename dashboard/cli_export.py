@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import sys
 from dataclasses import replace
@@ -15,7 +16,9 @@ from crashpath.dashboard.errors import InputError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import JsonOption, console, emit
 from crashpath.runtime.errors import ServingError
+from crashpath.runtime.export import check_place, export_module
 from crashpath.runtime.folder import Limits, ModelFolder
+from crashpath.runtime.wording import size
 
 MINILM = "minilm"
 
@@ -30,10 +33,13 @@ def export(
         ...,
         metavar="MODEL",
         help="minilm (the encoder that comes with crashpath), a sentence-transformers folder or a name in its cache, "
-        "or package.module:function that returns the keyword arguments of crashpath.runtime's export_module().",
+        "or package.module:function, found from the working folder, that returns a dict with the arguments of "
+        "crashpath.runtime.export.export_module: module, feed, output_names, dynamic_axes, …",
     ),
     folder: Path = typer.Argument(..., metavar="DIR", help="The folder to write."),
-    name: str | None = typer.Option(None, "--name", help="Name of the model. Default: that of MODEL."),
+    name: str | None = typer.Option(
+        None, "--name", help="Name of the model. Default: MODEL's; of a function: the name that it gives, else DIR's."
+    ),
     deadline_ms: float | None = typer.Option(None, "--deadline-ms", min=1, help="Deadline of a request, both paths."),
     memory_mib: int | None = typer.Option(None, "--memory-mib", min=0, help="Memory limit of a worker; 0 is none."),
     threads: int | None = typer.Option(None, "--threads", min=1, help="Threads of each path within one operator."),
@@ -47,6 +53,7 @@ def export(
     limits = {key: value for key, value in given.items() if value is not None}
     options: dict[str, Any] = {"opset": opset, "external_data": external_data, "replace": force}
     try:
+        check_place(folder, replace=force)
         if ":" in model:
             written = _module(model, folder, name, limits, options)
         else:
@@ -71,17 +78,18 @@ def _sentences(
 def _module(
     target: str, folder: Path, name: str | None, limits: dict[str, Any], options: dict[str, Any]
 ) -> ModelFolder:
-    from crashpath.runtime.export import export_module
-
     told = _told(target)
-    told["name"] = name or told.get("name") or target.partition(":")[2]
+    told["name"] = name or told.get("name") or folder.resolve().name
     told["limits"] = replace(told.get("limits") or Limits(), **limits)
+    given = options | told
     try:
-        return export_module(folder=folder, **(options | told))
+        inspect.signature(export_module).bind(folder=folder, **given)
     except TypeError as error:
         raise InputError(
-            f"{target} does not give the arguments of export_module() ({error}); see its docstring"
+            f"{target} does not give the arguments of crashpath.runtime.export.export_module ({error}); "
+            "return a dict with module, feed, output_names and dynamic_axes"
         ) from error
+    return export_module(folder=folder, **given)
 
 
 def _told(target: str) -> dict[str, Any]:
@@ -89,32 +97,35 @@ def _told(target: str) -> dict[str, Any]:
     module, _, function = target.partition(":")
     sys.path.insert(0, os.getcwd())
     try:
-        found = getattr(importlib.import_module(module), function)
-    except (ImportError, AttributeError, ValueError) as error:
-        raise InputError(f"{target} cannot be imported ({error}); give package.module:function") from error
+        told = getattr(importlib.import_module(module), function)()
+    except Exception as error:  # the caller's code: whatever it raises is no defect of this command
+        what = f"{type(error).__name__}: {error}"
+        raise InputError(f"{target} cannot be called ({what}); mend it, --debug shows where") from error
     finally:
         sys.path.pop(0)
-    told = found()
     if not isinstance(told, dict):
-        raise InputError(f"{target} gives a {type(told).__name__}; it should return the arguments of export_module()")
+        raise InputError(
+            f"{target} gives a {type(told).__name__}; return a dict with the arguments of "
+            "crashpath.runtime.export.export_module"
+        )
     return dict(told)
 
 
 def _tell(written: ModelFolder, as_json: bool) -> None:
-    size = sum((written.path / file).stat().st_size for file, _ in written.files)
+    total = sum((written.path / file).stat().st_size for file, _ in written.files)
     if as_json:
         emit(
             {
                 "folder": written.path,
                 "name": written.name,
                 "hash": written.hash,
-                "bytes": size,
+                "bytes": total,
                 "files": dict(written.files),
             }
         )
         return
     shown = console()
-    shown.print(f"{written.name} {written.hash} in {written.path}: {len(written.files)} files, {size / 1e6:,.1f} MB.")
+    shown.print(f"{written.name} {written.hash} in {written.path}: {len(written.files)} files, {size(total)}.")
     for label, tensors in (("takes", written.inputs), ("gives", written.outputs)):
         for one in tensors:
             shown.print(f"  {label}  {one.name}  {one.dtype} {list(one.shape)}", markup=False)

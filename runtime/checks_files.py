@@ -10,8 +10,8 @@ from crashpath.runtime.errors import ModelFolderError
 from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
 from crashpath.runtime.folder import FALLBACK_FILE, GOLDEN_FILE, MAIN_FILE, SPEC_FILE, ModelFolder, file_hash
 from crashpath.runtime.look import MIB, Look
+from crashpath.runtime.wording import many, size
 
-EXPORT = "Write the folder anew: crashpath export."
 _POINTER = b"version https://git-lfs"
 _POINTER_SIZE = 1024
 _NEEDS_SPACE = 64 * MIB
@@ -20,9 +20,10 @@ _NEEDS_SPACE = 64 * MIB
 def spec(look: Look) -> Result:
     """``model.toml`` is there and understood."""
     if look.folder is None:
-        return fail(str(look.problem), f"{EXPORT} Or mend {SPEC_FILE} by hand.")
+        return fail(str(look.problem), f"Mend {SPEC_FILE} by hand, or: {look.export}")
     model = look.folder
-    return ok(f"{model.name}, {len(model.inputs)} inputs, {len(model.outputs)} outputs, {len(model.files)} files")
+    told = (many(len(model.inputs), "input"), many(len(model.outputs), "output"), many(len(model.files), "file"))
+    return ok(f"{model.name}, {', '.join(told)}")
 
 
 def readable(look: Look) -> Result:
@@ -31,7 +32,7 @@ def readable(look: Look) -> Result:
     if not os.access(look.path, os.X_OK):
         closed.insert(0, look.path)
     if not closed:
-        return ok(f"{len(_present(look.model))} files can be read")
+        return ok(f"{SPEC_FILE} and {many(len(_present(look.model)) - 1, 'file')} can be read")
     first = closed[0]
     told = ", ".join(one.name for one in closed)
     if first == look.path or first.is_file():
@@ -47,12 +48,12 @@ def present(name: str) -> Callable[[Look], Result]:
     def run(look: Look) -> Result:
         path = look.model.path / name
         if not path.exists():
-            return fail(f"{name} is not there", f"Copy {name} of this model into {look.path}, or: crashpath export.")
+            return fail(f"{name} is not there", f"Copy {name} of this model into {look.path}, or: {look.export}")
         if path.is_file() and path.stat().st_size == 0:
             return fail(f"{name} is empty", f"Copy {name} again; the copy was cut short.")
         if not path.is_file() or not _opens(path):
             return skip(f"{name} cannot be read")
-        return ok(f"{name}, {path.stat().st_size / MIB:,.1f} MiB")
+        return ok(f"{name}, {size(path.stat().st_size)}")
 
     return run
 
@@ -79,13 +80,13 @@ def hashed(look: Look) -> Result:
             changed.append(name)
     if changed:
         told = ", ".join(changed)
-        return fail(f"{told}: not what was exported (sha256 differs)", f"Copy {told} again, or: crashpath export.")
+        return fail(f"{told}: not what was exported (sha256 differs)", f"Copy {told} again, or: {look.export}")
     if lacking:
         told = ", ".join(lacking)
         return fail(f"{told} is in {SPEC_FILE} and not in the folder", f"Copy {told} into {look.path}.")
     if wanted:
-        return warn(f"{SPEC_FILE} has no sha256 of {', '.join(sorted(wanted))}", "crashpath export writes them.")
-    return ok(f"sha256 of {len(model.files)} files as exported, model {model.hash}")
+        return warn(f"{SPEC_FILE} has no sha256 of {', '.join(sorted(wanted))}", f"This writes them: {look.export}")
+    return ok(f"sha256 of {many(len(model.files), 'file')} as exported, model {model.hash}")
 
 
 def golden(look: Look) -> Result:
@@ -94,13 +95,13 @@ def golden(look: Look) -> Result:
     try:
         feed, answer = model.golden()
     except ModelFolderError as error:
-        return fail(_brief(str(error)), f"Copy {GOLDEN_FILE} again, or: crashpath export.")
+        return fail(_brief(str(error)), f"Copy {GOLDEN_FILE} again, or: {look.export}")
     for spec_, array in [(one, feed[one.name]) for one in model.inputs] + [
         (one, answer[one.name]) for one in model.outputs
     ]:
         if array.dtype.name != spec_.dtype or array.ndim != len(spec_.shape):
             told = f"{array.dtype.name} of rank {array.ndim} where {spec_.dtype} of rank {len(spec_.shape)} is declared"
-            return fail(f"{GOLDEN_FILE}: {spec_.name} is {told}", EXPORT)
+            return fail(f"{GOLDEN_FILE}: {spec_.name} is {told}", f"Write the folder anew: {look.export}")
     shapes = ", ".join(f"{name}{list(array.shape)}" for name, array in feed.items())
     return ok(f"a feed of {shapes}")
 
@@ -111,8 +112,8 @@ def space(look: Look) -> Result:
 
     free = free_space(look.path)
     if free < _NEEDS_SPACE:
-        return warn(f"{free / MIB:,.0f} MiB free beside the folder", f"Free some space: df -h {look.path}")
-    return ok(f"{free / MIB:,.0f} MiB free beside the folder")
+        return warn(f"{size(free)} free beside the folder", f"Free some space: df -h {look.path}")
+    return ok(f"{size(free)} free beside the folder")
 
 
 def _present(model: ModelFolder) -> list[Path]:

@@ -6,10 +6,10 @@ from pathlib import Path
 
 from crashpath.runtime.finding import Check, Result, fail, ok
 from crashpath.runtime.folder import MAIN_FILE
-from crashpath.runtime.look import MIB, Look
+from crashpath.runtime.look import Look
 from crashpath.runtime.probe_child import GRAPH
+from crashpath.runtime.wording import many, size
 
-_AGAIN = f"Copy {MAIN_FILE} again, or: crashpath export."
 _NEEDS = ("folder.spec", "files.readable", "files.content", "main.file")
 
 
@@ -17,8 +17,10 @@ def parses(look: Look) -> Result:
     """The graph can be read at all."""
     found = look.probe(GRAPH)
     if found.graph is not None:
-        return ok(f"{found.graph.nodes} nodes, read by onnx {found.version}")
-    return fail(f"{MAIN_FILE} is cut short or no ONNX graph ({found.message})", _AGAIN)
+        return ok(f"{many(found.graph.nodes, 'node')}, read by onnx {found.version}")
+    return fail(
+        f"{MAIN_FILE} is cut short or no ONNX graph ({found.message})", f"Copy {MAIN_FILE} again, or: {look.export}"
+    )
 
 
 def external(look: Look) -> Result:
@@ -30,10 +32,10 @@ def external(look: Look) -> Result:
             return fail(f"weights in {piece.file}, outside the folder", "Export again with weights beside the graph.")
         if not path.is_file():
             return fail(f"weights are in {piece.file}, which is not there", f"Copy {piece.file} into {look.path}.")
-        if (size := path.stat().st_size) < piece.end:
-            return fail(f"{piece.file} has {size:,} of at least {piece.end:,} bytes", f"Copy {piece.file} again.")
+        if (there := path.stat().st_size) < piece.end:
+            return fail(f"{piece.file} has {there:,} of at least {piece.end:,} bytes", f"Copy {piece.file} again.")
     total = sum(piece.end for piece in pieces)
-    return ok(f"{len(pieces)} files, {total / MIB:,.1f} MiB" if pieces else "all weights are inside the graph")
+    return ok(f"{many(len(pieces), 'file')}, {size(total)}" if pieces else "all weights are inside the graph")
 
 
 def ir_version(look: Look) -> Result:
@@ -81,7 +83,7 @@ def names(look: Look) -> Result:
     ):
         if there != wanted:
             told = f"the graph {what} {', '.join(sorted(there))}; model.toml says {', '.join(sorted(wanted))}"
-            return fail(told, "Correct the names in model.toml, or: crashpath export.")
+            return fail(told, f"Correct the names in model.toml, or: {look.export}")
     return ok(f"takes {', '.join(graph.inputs)}; gives {', '.join(graph.outputs)}")
 
 

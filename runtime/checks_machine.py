@@ -10,6 +10,7 @@ from pathlib import Path
 from crashpath.runtime import machine
 from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
 from crashpath.runtime.look import MIB, Look
+from crashpath.runtime.wording import size
 
 _OLDEST = (3, 11)
 _NO_SCRIPT = (3, 14)
@@ -55,7 +56,7 @@ def shared_memory(look: Look) -> Result:
     if not path.is_dir():
         return skip("this system has no /dev/shm")
     free = machine.free_space(path)
-    told = f"{free / MIB:,.0f} MiB free in {path}"
+    told = f"{size(free)} free in {path}"
     if free < _SHARED:
         return warn(told, "Give the container more: --shm-size 256m, or an emptyDir of medium Memory.")
     return ok(told)

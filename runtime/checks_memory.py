@@ -9,6 +9,7 @@ from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
 from crashpath.runtime.look import MIB, Look
 from crashpath.runtime.peak import Peak
 from crashpath.runtime.probe_child import MAIN, TORCHSCRIPT
+from crashpath.runtime.wording import size
 
 _CLOSE = 0.85
 _ROOM = 1.5
@@ -27,9 +28,9 @@ def host(look: Look) -> Result:
     """Both paths together fit into what the machine has left."""
     peaks = [one for _, one in predicted(look)]
     need, free = peak.needed(peaks), machine.memory_free()
-    told = f"both paths need {_mib(need)}, {_mib(free)} is free"
+    told = f"both paths need {size(need)}, {size(free)} is free"
     fix = (
-        f"Give {_mib(need - free)} more, or stop what else runs."
+        f"Give {size(need - free)} more, or stop what else runs."
         if need > free
         else "Leave more room, or a smaller model."
     )
@@ -44,9 +45,9 @@ def group(look: Look) -> Result:
     if found is None:
         return ok("no cgroup limits the memory of this process")
     need = peak.needed([one for _, one in predicted(look)])
-    told = f"both paths need {_mib(need)} of {_mib(found.limit)} ({found.source})"
+    told = f"both paths need {size(need)} of {size(found.limit)} ({found.source})"
     if need > found.limit:
-        return fail(told, f"Raise the memory limit of the container to {_mib(round(need * 1.2))}.")
+        return fail(told, f"Raise the memory limit of the container to {size(round(need * 1.2))}.")
     return warn(told, "Leave more room under the limit.") if need > _CLOSE * found.limit else ok(told)
 
 
@@ -58,7 +59,7 @@ def limit(look: Look) -> Result:
     bare = {name: look.probe(kind).bare for name, kind in _PATHS}
     needs = {name: max(0, one.total - bare[name]) for name, one in predicted(look)}
     worst = max(needs.values())
-    told = f"predicted above the library {_each(needs)}, allowed {_mib(allowed)}"
+    told = f"predicted above the library {_each(needs)}, allowed {size(allowed)}"
     fix = f"Set limits.memory_mib in model.toml to {round(worst * _ROOM) // MIB + 1} or more (or 0: none)."
     if worst > allowed:
         return fail(told, fix)
@@ -68,7 +69,7 @@ def limit(look: Look) -> Result:
 def proof(look: Look) -> Result:
     """Each path really loads and answers under the cap: the folder's limit, else what is free."""
     allowed = look.model.limits.memory_mib
-    cap = _mib(allowed * MIB) if allowed else "what is free"
+    cap = size(allowed * MIB) if allowed else "what is free"
     took: dict[str, int] = {}
     for name, kind in _PATHS:
         found = look.probe(kind, capped=bool(allowed))
@@ -95,7 +96,7 @@ def prediction(look: Look) -> Result:
         measured = look.probe(kind).peak
         off = peak.apart(one.total, measured)
         worst = max(worst, abs(off))
-        parts.append(f"{name} {_mib(one.total)} against {_mib(measured)} ({off:+.0%})")
+        parts.append(f"{name} {size(one.total)} against {size(measured)} ({off:+.0%})")
     told = "; ".join(parts)
     if worst > peak.WITHIN:
         return warn(told, "Trust the measured peak, and plan for it.")
@@ -103,11 +104,7 @@ def prediction(look: Look) -> Result:
 
 
 def _each(sizes: Mapping[str, int]) -> str:
-    return ", ".join(f"{name} {_mib(size)}" for name, size in sizes.items())
-
-
-def _mib(size: int) -> str:
-    return f"{size / MIB:,.0f} MiB"
+    return ", ".join(f"{name} {size(one)}" for name, one in sizes.items())
 
 
 _STARTED = ("graph.parses", "main.library", "fallback.library")

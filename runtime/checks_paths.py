@@ -57,7 +57,7 @@ def loads(kind: str, file: str) -> Run:
             return ok(f"loaded in {found.load_s or 0:.2f} s")
         if found.failure in _OWN:
             return skip(f"{found.failure}: see {_OWN[found.failure]}")
-        return fail(found.message or "it did not load", f"Copy {file} again, or: crashpath export.")
+        return fail(found.message or "it did not load", f"Copy {file} again, or: {look.export}")
 
     return run
 
@@ -89,7 +89,7 @@ def runs(kind: str) -> Run:
             return ok("the golden feed is answered")
         if found.failure in _OWN and found.failure != "shape_inference":
             return skip(f"{found.failure}: see {_OWN[found.failure]}")
-        return fail(found.message or "no answer", "Look at the operator that is named, or: crashpath export.")
+        return fail(found.message or "no answer", f"Look at the operator that is named, or: {look.export}")
 
     return run
 
@@ -121,7 +121,7 @@ def golden(kind: str, file: str) -> Run:
             return skip("it did not answer")
         if compared.equal:
             return ok(f"the golden answer, largest difference {compared.worst_abs:.2g}")
-        fix = f"Serve the {file} that golden.npz was made with, or: crashpath export."
+        fix = f"Serve the {file} that golden.npz was made with, or: {look.export}"
         return fail(f"another answer than the golden one: {compared.where}", fix)
 
     return run
@@ -130,7 +130,7 @@ def golden(kind: str, file: str) -> Run:
 def signature(look: Look) -> Result:
     """Both artefacts take the same inputs in the declared order, and the declared outputs."""
     declared = tuple(one.name for one in look.model.inputs)
-    fix = "Export both artefacts from one module: crashpath export."
+    fix = f"Export both artefacts from one module: {look.export}"
     for found in (look.probe(MAIN), look.probe(TORCHSCRIPT)):
         if found.failure == MISFIT:
             return fail(found.message.removeprefix("ModelFolderError: ").partition(";")[0], fix)

@@ -88,8 +88,7 @@ def export_module(
     shape that was declared free, or when the folder is there already.
     """
     place = Path(folder)
-    if place.exists() and not replace and (not place.is_dir() or any(place.iterdir())):
-        raise ExportError(f"{place} is there already; give another folder, or say that it may be replaced")
+    check_place(place, replace=replace)
     tolerance, limits, extra = tolerance or Tolerance(), limits or Limits(), extra or Extra()
     net = module.eval()
     try:
@@ -118,6 +117,16 @@ def export_module(
         provenance = (*_versions(found, script), *extra.provenance)
         (draft / SPEC_FILE).write_text(told(spec, provenance), encoding="utf-8")
     return open_folder(place)
+
+
+def check_place(place: Path, *, replace: bool) -> None:
+    """See, before anything is loaded, that a folder may be written here. Raises `ExportError`."""
+    if place.is_dir():
+        if replace or not any(place.iterdir()):
+            return
+        raise ExportError(f"{place} is there already; give another folder, or replace it: --force, or replace=True")
+    if place.exists():
+        raise ExportError(f"{place} is a file; give the name of a folder that is not there yet")
 
 
 @contextmanager

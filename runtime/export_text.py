@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashpath.runtime.errors import ExportError, ServingError
-from crashpath.runtime.export import OPSET, Extra, export_module
+from crashpath.runtime.export import OPSET, Extra, check_place, export_module
 from crashpath.runtime.export_check import MODULE_ERRORS
 from crashpath.runtime.folder import Limits, ModelFolder, TokenizerSpec, Tolerance, file_hash
 from crashpath.runtime.tokenizer import Tokenize, from_json, from_vocabulary
@@ -62,6 +62,8 @@ def export_sentence_transformers(
     ``max_tokens`` can only shorten what the model takes. The fallback's tokenizer is a bare vocabulary, and is left out
     where it does not give the same ids. Raises `ExportError`.
     """
+    check_place(Path(folder), replace=replace)
+    _check_source(model)
     with _hushed():
         source = _load(model)
         longest = min((one for one in (max_tokens, source.max_seq_length) if one), default=_LONGEST)
@@ -108,6 +110,21 @@ def _feed(source: SentenceTransformer, longest: int) -> dict[str, NDArray[Any]]:
     if not feed["token_type_ids"].any():
         del feed["token_type_ids"]  # the model adds zeros by itself
     return feed
+
+
+def _check_source(model: Path | str) -> None:
+    """See that there is such a folder or cached model before libraries are loaded, which would try the network."""
+    if Path(model).is_dir():
+        return
+    from huggingface_hub.constants import HF_HUB_CACHE
+
+    caches = [Path(one) for one in (HF_HUB_CACHE, os.environ.get("SENTENCE_TRANSFORMERS_HOME")) if one]
+    names = [f"models--{one}{model}".replace("/", "--") for one in ("", "sentence-transformers/")]
+    if not any((cache / name).is_dir() for cache in caches for name in names):
+        raise ExportError(
+            f"{model} is no folder, and no model of this name is in the local cache (nothing is fetched); "
+            "give the folder of a sentence-transformers model, or a function as package.module:function"
+        )
 
 
 def _load(model: Path | str) -> SentenceTransformer:

@@ -56,6 +56,11 @@ class Look:
             raise self.problem or ModelFolderError(f"{self.path} was not read")
         return self.folder
 
+    @property
+    def export(self) -> str:
+        """The command that writes the folder anew; what the model was exported from is not kept."""
+        return f"crashpath export MODEL {self.path} --force"
+
     def probe(self, kind: str, *, capped: bool = False) -> Probe:
         """Return what a child of this kind met; ``capped`` puts the folder's own memory limit on it."""
         if self.ahead and not self._running and self.folder is not None:

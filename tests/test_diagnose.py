@@ -471,6 +471,12 @@ def test_command_on_a_broken_folder_exits_6_and_fits_80_columns(
     assert "FAIL main.file             model.onnx is not there" in lines
     assert lines[-1].startswith("FAIL: do not serve tiny-affine")
     assert any("fix: Copy model.onnx" in line for line in lines)
+    assert f"crashpath export MODEL {good} --force" in re.sub(r"\s+", " ", out)
+    assert re.search(r"skip needs main\.file: \d+ checks of graph, main, signature", out)
+    assert "graph.parses" not in out
+    assert "ok   folder.spec           tiny-affine, 1 input, 1 output, 3 files" in lines
+    assert "ok   files.readable        model.toml and 2 files can be read" in lines
+    assert re.search(r"^ok   fallback\.file +model\.ts\.pt, \d\.\d KiB$", out, re.MULTILINE)
 
 
 def test_command_json_and_strict(good: Path, command: Callable[..., tuple[int, str, str]]) -> None:

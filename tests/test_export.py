@@ -15,6 +15,7 @@ import onnxruntime
 import pytest
 import torch
 
+from crashpath.dashboard import cli
 from crashpath.runtime.errors import ExportError
 from crashpath.runtime.export import export_module
 from crashpath.runtime.export_check import probes
@@ -251,6 +252,52 @@ def test_command_writes_a_module_and_says_so(tmp_path: Path) -> None:
     assert done.returncode == 0, done.stderr
     assert open_folder(tmp_path / "out").limits.threads == 3
     assert "crashpath diagnose --model out" in done.stdout
+    assert open_folder(tmp_path / "out").name == "out"  # the function gives no name
     again = subprocess.run(run, cwd=tmp_path, capture_output=True, text=True, check=False)
     assert again.returncode == 4
-    assert "is there already" in again.stderr
+    assert "out is there already; give another folder, or replace it: --force, or replace=True" in again.stderr
+
+
+def _refused(tmp_path: Path, capsys: pytest.CaptureFixture[str], *arguments: str) -> str:
+    assert cli.run(["export", *arguments]) == 4
+    assert not (tmp_path / "out").exists()
+    return capsys.readouterr().err
+
+
+def test_a_folder_that_is_there_is_refused_before_anything_is_loaded(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What cannot be written is said at once: not after a model was loaded, not after a function was called."""
+    (tmp_path / "full").mkdir()
+    (tmp_path / "full" / "kept").touch()
+    (tmp_path / "file").touch()
+    for model in ("minilm", str(tmp_path / "no-model"), "no_module:make"):
+        assert "is there already" in _refused(tmp_path, capsys, model, str(tmp_path / "full"))
+        assert "is a file" in _refused(tmp_path, capsys, model, str(tmp_path / "file"), "--force")
+
+
+def test_a_model_that_is_not_there_is_named_and_nothing_is_fetched(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Neither a folder nor a cached name: said without the network, with what can be given instead."""
+    said = _refused(tmp_path, capsys, "no-such-model", str(tmp_path / "out"))
+    assert said.startswith("crashpath: no-such-model is no folder, and no model of this name is in the local cache")
+    assert "package.module:function" in said
+
+
+def test_a_function_that_does_not_fit_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a function raises, or gives that is no description of an export, is one sentence about that function."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "odd_for_export.py").write_text("def divide():\n    return 1 / 0\n")
+    for target, words in (
+        ("odd_for_export:divide", "cannot be called (ZeroDivisionError"),
+        ("odd_for_export:absent", "cannot be called (AttributeError"),
+        ("no_module_of_this_name:make", "cannot be called (ModuleNotFoundError"),
+        ("os:getcwd", "gives a str; return a dict with the arguments of"),
+        ("builtins:dict", "missing a required argument: 'module'"),
+    ):
+        said = _refused(tmp_path, capsys, target, "out")
+        assert said.startswith(f"crashpath: {target} ")
+        assert words in said
