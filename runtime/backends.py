@@ -10,7 +10,8 @@ from __future__ import annotations
 import platform
 import threading
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -107,7 +108,7 @@ class TorchScriptBackend:
         if torch.get_num_threads() != threads:
             torch.set_num_threads(threads)
         self._torch = torch
-        with warnings.catch_warnings():
+        with warnings.catch_warnings(), _naming(FALLBACK_FILE):
             warnings.simplefilter("ignore", DeprecationWarning)  # that TorchScript is deprecated is no news here
             self._module: Any = torch.jit.load(str(folder.fallback), map_location="cpu")  # type: ignore[no-untyped-call]
         self._module.eval()
@@ -197,6 +198,16 @@ def open_backend(kind: str, folder: ModelFolder, *, threads: int, providers: Seq
     if kind == "torchscript":
         return TorchScriptBackend(folder, threads)
     raise ValueError(f"backend {kind!r} is not known; there is ort and torchscript")
+
+
+@contextmanager
+def _naming(artefact: str) -> Iterator[None]:
+    """Have torch's error of a load name the file, which its own words do not; it stays the same error."""
+    try:
+        yield
+    except RuntimeError as error:
+        error.args = (f"{artefact}: {error}",)
+        raise
 
 
 def _check_files(folder: ModelFolder, artefact: str) -> None:

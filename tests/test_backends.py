@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 from pathlib import Path as FilePath
 
@@ -9,10 +10,11 @@ import numpy as np
 import pytest
 
 from crashpath.runtime.backends import OrtBackend, TorchScriptBackend, open_backend
-from crashpath.runtime.errors import DeviceInit, ModelFolderError
+from crashpath.runtime.errors import DeviceInit, LoadCorrupt, ModelFolderError
+from crashpath.runtime.reasons import recognise
 from crashpath.runtime.strikes import Armed, call
 from crashpath.runtime.testing import ENDLESS, KINDS, tiny_folder
-from crashpath.runtime.values import Phase, Strike
+from crashpath.runtime.values import Path, Phase, Strike
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -49,6 +51,23 @@ def test_a_provider_is_never_replaced_in_silence(tmp_path: FilePath) -> None:
     for provider in ("CUDAExecutionProvider", "NoSuchExecutionProvider"):
         with pytest.raises(DeviceInit, match=provider):
             OrtBackend(folder, providers=(provider, "CPUExecutionProvider"))
+
+
+def test_a_file_that_does_not_load_is_named(tmp_path: FilePath) -> None:
+    """Rule: what either library says of an artefact that was cut names the file, and is known as a corrupt artefact."""
+    folder = tiny_folder(tmp_path)
+    for file, backend, path in (
+        (folder.main, OrtBackend, Path.MAIN),
+        (folder.fallback, TorchScriptBackend, Path.FALLBACK),
+    ):
+        content = file.read_bytes()
+        for kept in (content[:100], content[: len(content) // 2], b"no artefact at all"):
+            file.write_bytes(kept)
+            with pytest.raises(Exception, match=re.escape(file.name)) as caught:
+                backend(folder)
+            failure = recognise(caught.value, Phase.LOAD, path)
+            assert isinstance(failure, LoadCorrupt)
+            assert file.name in str(failure)
 
 
 def test_missing_files_are_named(tmp_path: FilePath) -> None:
