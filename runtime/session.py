@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, ClassVar, Protocol, Self
 
 from crashpath.runtime import routes
 from crashpath.runtime.driving import Driver
@@ -39,6 +39,16 @@ _WAIT_AT_CLOSE = 1.0
 """Seconds that `FallbackSession.close` waits for a run that cannot be cut."""
 
 
+class Tracing(Protocol):
+    """Sees what the sessions of a process are asked (`coverage.tracing`)."""
+
+    def asked(self, session: FallbackSession, feed: Arrays) -> None:
+        """A feed was checked and will be answered."""
+
+    def closed(self, session: FallbackSession) -> None:
+        """A session ended."""
+
+
 class FallbackSession:
     """Serves one model on two paths.
 
@@ -54,6 +64,9 @@ class FallbackSession:
     fallback: its error is raised. Raises `ModelFolderError` where the two do not serve the same model. With the policy
     ``off`` the fallback is not loaded.
     """
+
+    tracing: ClassVar[Tracing | None] = None
+    """Who traces the sessions of this process: for tests, never in production."""
 
     def __init__(
         self,
@@ -87,7 +100,8 @@ class FallbackSession:
         self._on_close = tuple(on_close)
         self._check = FeedCheck(inputs)
         self._numbers = itertools.count(1)
-        self._teller = Teller(listeners, cohort or Cohort(), self.id, now)
+        self.cohort = cohort or Cohort()
+        self._teller = Teller(listeners, self.cohort, self.id, now)
         tally = Tally()
         self._standing = Standing(main, named(policy), tally, self._teller, clock)
         self._ledger = Ledger(tally, self._teller, lambda: self._standing.state, tuple(one.name for one in inputs))
@@ -245,6 +259,8 @@ class FallbackSession:
             self._ledger.request(request, routes.INPUT_WRONG, None, self._clock() - request.started)
             raise
         request.shapes = tuple(array.shape for array in arrays.values())
+        if FallbackSession.tracing is not None:
+            FallbackSession.tracing.asked(self, arrays)
         return self._driver.serve(arrays, request)
 
     def _others_ready(self, lane: Lane) -> Callable[[], bool]:
@@ -254,6 +270,8 @@ class FallbackSession:
         return lambda: falls_back and other.facts().state is LaneState.READY
 
     def _end(self) -> None:
+        if FallbackSession.tracing is not None:
+            FallbackSession.tracing.closed(self)
         self._ledger.flush()
         for close in self._on_close:
             close()

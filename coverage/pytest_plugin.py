@@ -1,0 +1,78 @@
+"""A pytest plugin: the requests that a team's own tests send count towards the coverage of both paths.
+
+``pytest --crashpath-model DIR`` traces every request that a `FallbackSession` of that model gets while the tests run,
+beside the answer and never in its place, and tells the headline at the end. Without the flag nothing of crashpath is
+imported. Under pytest-xdist each worker writes a run file of its own, and they are added up.
+"""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, cast
+
+import pytest
+
+if TYPE_CHECKING:
+    from crashpath.coverage.tracer import Tracer
+
+_GROUP = "crashpath"
+_NAME = "crashpath-coverage"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    """Add the flags."""
+    group = parser.getgroup(_GROUP, "coverage of a model's two paths")
+    group.addoption(
+        "--crashpath-model", action="append", default=[], metavar="DIR", help="trace requests to this model folder"
+    )
+    group.addoption(
+        "--crashpath-data", default=".crashpath-coverage", metavar="DIR", help="where run files go (%(default)s)"
+    )
+    group.addoption("--crashpath-release", default="", metavar="R", help="the release that the evidence is for")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Begin where a model is given."""
+    if config.getoption("--crashpath-model") and not config.option.collectonly:
+        config.pluginmanager.register(Plugin(config), _NAME)
+
+
+@pytest.fixture(scope="session")
+def crashpath_tracer(request: pytest.FixtureRequest) -> Tracer | None:
+    """The tracer of the first model, for tests that do not go through a session; ``None`` without the flag."""
+    plugin = request.config.pluginmanager.get_plugin(_NAME)
+    return None if plugin is None else cast("Plugin", plugin).first()
+
+
+class Plugin:
+    """Traces in this process: in each worker under pytest-xdist, and there not in the process that hands out tests."""
+
+    def __init__(self, config: pytest.Config) -> None:
+        from crashpath.coverage.tracing import Tracing
+
+        self._config = config
+        self._data = Path(config.getoption("--crashpath-data")).absolute()
+        self._began = time.time()
+        folders = [Path(one) for one in config.getoption("--crashpath-model")]
+        self._tracing = Tracing(folders, data=self._data, release=config.getoption("--crashpath-release"))
+        self._hands_out = bool(getattr(config.option, "numprocesses", None)) and not hasattr(config, "workerinput")
+        if not self._hands_out:
+            self._tracing.start()
+
+    def first(self) -> Tracer:
+        """The tracer of the first model."""
+        return self._tracing.first()
+
+    @pytest.hookimpl(trylast=True)
+    def pytest_sessionfinish(self) -> None:
+        """Write what was seen."""
+        if not self._hands_out:
+            self._tracing.stop()
+
+    def pytest_terminal_summary(self, terminalreporter: Any) -> None:
+        """Tell the headline of every model, over all workers."""
+        terminalreporter.section("coverage of both paths")
+        for line in self._tracing.summary(since=self._began):
+            terminalreporter.write_line(line)
+        terminalreporter.write_line(f"crashpath coverage --add {self._data}   # takes them into the store")
