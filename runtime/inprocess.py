@@ -86,18 +86,18 @@ class InProcessLane:
         try:
             self._turns.aside(turn, "load", _let_go)
             self._turns.wait(turn, deadline, lambda: self._given_up(_not_ready(), loading.phase))
-            loaded = turn.outcome()
+            backend, loaded = turn.outcome()
         except BaseException as error:  # noqa: BLE001 - it is counted, named and raised
             raise self._failed(error, loading.phase)  # noqa: B904 - it has its cause, where it is another one
-        self._begin(loaded)
+        self._begin(backend, loaded)
 
-    def _begin(self, loaded: Loaded) -> None:
+    def _begin(self, backend: Backend, loaded: Loaded) -> None:
         with self._lock:
             if self._state is not LaneState.CLOSED:
-                self._loaded, self._backend = loaded, loaded.backend
+                self._backend, self._loaded = backend, loaded
                 self._move(LaneState.READY, None)
                 return
-        loaded.backend.close()
+        backend.close()
         self._raise_if_closed()
 
     def _failed(self, error: BaseException, phase: Phase) -> BaseException:
@@ -246,5 +246,5 @@ def _not_ready() -> Failure:
     return LoadTimeout("the path was not ready in time", "load deadline")
 
 
-def _let_go(loaded: Loaded) -> None:
-    loaded.backend.close()
+def _let_go(late: tuple[Backend, Loaded]) -> None:
+    late[0].close()

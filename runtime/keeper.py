@@ -14,14 +14,15 @@ import threading
 import time
 
 from crashpath.runtime.errors import DeadlineExceeded, Failure, LoadTimeout, SessionClosed
-from crashpath.runtime.lane import LaneFacts, LaneSignature, LaneState, LoadCheck
+from crashpath.runtime.lane import LaneFacts, LaneState, LoadCheck
+from crashpath.runtime.loading import Loaded, hold
 from crashpath.runtime.reasons import recognise
 from crashpath.runtime.reload import Backoff, as_failure, kept, while_away
+from crashpath.runtime.slots import Line
 from crashpath.runtime.strikes import Armed
 from crashpath.runtime.values import Arrays, Path, Phase
-from crashpath.runtime.workerprocess import WorkerDeath, WorkerPlan, WorkerProcess, resident_bytes, until
+from crashpath.runtime.workerprocess import WorkerDeath, WorkerPlan, WorkerProcess, until
 
-_RSS_EVERY_S = 1.0
 _BUSY_S = 0.05
 _GRACE_S = 1.0
 
@@ -40,8 +41,8 @@ class Keeper:
         backoff: tuple[float, float],
     ) -> None:
         self.path = path
-        self.signature: LaneSignature | None = None
-        self.warm: Arrays | None = None
+        self.loaded: Loaded | None = None
+        """What the last load that succeeded gave."""
         self.last: BaseException | None = None
         """What took the lane down last; ``None`` while it is ready."""
         self.check: LoadCheck | None = None
@@ -54,7 +55,7 @@ class Keeper:
         self._backoff = Backoff(*backoff)
         lock = threading.Lock()
         self._change = threading.Condition(lock)  # for the thread, and for who waits for a load
-        self._turn = threading.Condition(lock)  # for requests
+        self._line = Line(lock, self._idle)  # of requests
         self._state = LaneState.DOWN
         self._worker: WorkerProcess | None = None  # what is loading, or serves
         self._busy = False
@@ -63,9 +64,7 @@ class Keeper:
         self._load_by: float | None = None  # deadline of the load that somebody waits for
         self._attempts = 0  # those that ended
         self._graves: list[WorkerProcess] = []
-        self._versions: tuple[tuple[str, str], ...] = ()
         self._loads = self._failed_loads = self._restarts = 0
-        self._rss = (0.0, 0, 0)  # when, whose, bytes
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._wake = os.pipe()
@@ -82,11 +81,9 @@ class Keeper:
             self.raise_if_closed()
             if self._state is LaneState.READY:
                 return
-            if self._thread is None:
-                self._thread = threading.Thread(target=self._keep, name=f"{self.path}-keeper", daemon=True)
-                self._thread.start()
             ended = self._attempts
             self._wanted, self._load_by = True, deadline
+            self._have_thread()
             self._change.notify_all()
             self._change.wait_for(lambda: self._is_over() or self._attempts > ended, until(deadline) + _GRACE_S)
             self.raise_if_closed()
@@ -98,6 +95,17 @@ class Keeper:
 
     def _is_over(self) -> bool:
         return self._state in (LaneState.READY, LaneState.CLOSED)
+
+    def _have_thread(self) -> None:
+        if self._thread is not None:
+            return
+        thread = threading.Thread(target=self._keep, name=f"{self.path}-keeper", daemon=True)
+        try:
+            thread.start()
+            self._thread = thread
+        except RuntimeError as error:  # the host has no thread left: a load that failed
+            self._loads += 1
+            self._note(recognise(error, Phase.LOAD, self.path) or error)
 
     def _keep(self) -> None:
         while self._await_wanted():
@@ -112,9 +120,8 @@ class Keeper:
         self._bury()
         with self._change:
             self._change.wait_for(lambda: self._wanted or self._state is LaneState.CLOSED)
-            if self._load_by is None:
-                hurried = self._is_over  # or somebody calls load() in the meantime
-                self._change.wait_for(lambda: hurried() or self._load_by is not None, self._backoff.next())
+            if self._load_by is None:  # wait, unless somebody calls load() in the meantime
+                self._change.wait_for(lambda: self._is_over() or self._load_by is not None, self._backoff.next())
             if self._state is LaneState.CLOSED:
                 return False
             self._state = LaneState.LOADING
@@ -131,42 +138,30 @@ class Keeper:
             with self._change:
                 self.raise_if_closed()
                 self._worker = worker
-            _, loaded = worker.ask(Phase.LOAD, {}, deadline, self._armed.due(Phase.LOAD))
-            warm = None
-            if self._warm_feed is not None:
-                warm, _ = worker.ask(Phase.WARMUP, self._warm_feed, deadline, self._armed.due(Phase.WARMUP))
-            signature = LaneSignature(loaded.inputs, loaded.outputs)
-            wrong = None if self.check is None else self.check(signature, warm)
-            if wrong is not None:
-                raise wrong
+            loaded = worker.load(self._warm_feed, self._armed, deadline)
+            hold(self.check, loaded)
         except WorkerDeath as death:
             error = death.failure
         except Exception as raised:  # noqa: BLE001 - the keeper must live: the error is raised by load(), or told by facts()
             error = recognise(raised, Phase.LOAD, self.path) or raised
         else:
-            if self._begin(worker, signature, loaded.versions, warm):
+            if self._begin(worker, loaded):
                 return worker
             error = SessionClosed(f"the path {self.path} was closed")
         self._failed(worker, error)
         return None
 
-    def _begin(
-        self,
-        worker: WorkerProcess,
-        signature: LaneSignature,
-        versions: tuple[tuple[str, str], ...],
-        warm: Arrays | None,
-    ) -> bool:
+    def _begin(self, worker: WorkerProcess, loaded: Loaded) -> bool:
         with self._change:
             self._attempts += 1
             self._load_by = None
             if self._state is LaneState.CLOSED:
                 return False
-            self.signature, self._versions, self.warm = signature, versions, warm
+            self.loaded = loaded
             self._state, self.last = LaneState.READY, None
             self._wanted, self._served, self._busy = False, True, False
+            worker.serve()
             self._change.notify_all()
-            self._turn.notify_all()
             return True
 
     def _failed(self, worker: WorkerProcess | None, error: BaseException) -> None:
@@ -174,39 +169,39 @@ class Keeper:
             if worker is not None:
                 self._graves.append(worker)
             self._worker, self._load_by = None, None
-            self._attempts += 1
-            self._failed_loads += 1
-            self.last = self._failed_load = kept(error)
+            self._note(error)
             self._wanted = self._served
-            if self._state is LaneState.LOADING:
-                self._state = LaneState.DOWN
             self._change.notify_all()
-            self._turn.notify_all()
+            self._line.send_home()
         self._bury()
+
+    def _note(self, error: BaseException) -> None:
+        self._attempts += 1
+        self._failed_loads += 1
+        self.last = self._failed_load = kept(error)
+        if self._state is LaneState.LOADING:
+            self._state = LaneState.DOWN
 
     def _watch(self, worker: WorkerProcess) -> None:
         """Wait until the worker has died, was given up by a request, or the lane is closed."""
-        watched = os.dup(worker.fileno())  # a number of its own: a request may close the other at any time
-        try:
-            poll = select.poll()
-            poll.register(watched, 0)
-            poll.register(self._wake[0], select.POLLIN)
-            while True:
-                events = dict(poll.poll())
-                if self._wake[0] in events:
-                    os.read(self._wake[0], 64)
-                with self._change:
-                    if self._worker is not worker:
-                        return
-                    if watched not in events and self._state is not LaneState.CLOSED:
-                        continue
-                    if self._busy:  # the request that is under way learns of it, too, and gives the worker up
-                        self._change.wait(_BUSY_S)
-                        continue
-                    self._busy = True
-                break
-        finally:
-            os.close(watched)
+        watched = worker.fileno()  # stays open: this thread alone buries workers for as long as it lives
+        poll = select.poll()
+        poll.register(watched, 0)
+        poll.register(self._wake[0], select.POLLIN)
+        while True:
+            events = dict(poll.poll())
+            if self._wake[0] in events:
+                os.read(self._wake[0], 64)
+            with self._change:
+                if self._worker is not worker:
+                    return
+                if watched not in events and self._state is not LaneState.CLOSED:
+                    continue
+                if self._busy:  # the request that is under way learns of it, too, and gives the worker up
+                    self._change.wait(_BUSY_S)
+                    continue
+                self._busy = True
+            break
         self.give_up(worker, worker.obituary() if self._state is not LaneState.CLOSED else None)
 
     def give_up(self, worker: WorkerProcess, why: Failure | None) -> None:
@@ -219,7 +214,7 @@ class Keeper:
                     self._state, self.last, self._wanted = LaneState.LOADING, None if why is None else kept(why), True
                     self._restarts += 1
             self._change.notify_all()
-            self._turn.notify_all()
+            self._line.send_home()
             orphaned = self._thread is None or not self._thread.is_alive()
             self._wake_up()
         if orphaned:
@@ -240,7 +235,7 @@ class Keeper:
         """Return the worker, for one request, once nobody else has it. Raises as `Lane.run`."""
         if os.getpid() != self._pid:
             raise SessionClosed("a worker belongs to the process that started it; open the session after the fork")
-        with self._turn:
+        with self._change:
             while True:
                 self.raise_if_closed()
                 if self._state is not LaneState.READY or self._worker is None:
@@ -249,17 +244,20 @@ class Keeper:
                     self._busy = True
                     return self._worker
                 left = deadline - time.monotonic()
-                if left <= 0 or not self._turn.wait(left):
-                    self._turn.notify()  # in case that the turn was offered in the moment in which this gave up
+                if left <= 0:
                     raise DeadlineExceeded(f"no turn on the path {self.path} came by the deadline")
+                if self._line.wait(left):
+                    self._busy = False  # it is this one's: the lock is held
 
     def release(self, *, answered: bool) -> None:
         """Hand the worker back."""
         if answered:
             self._backoff.reset()
-        with self._turn:
-            self._busy = False
-            self._turn.notify()
+        with self._change:
+            self._line.hand_on()
+
+    def _idle(self) -> None:
+        self._busy = False
 
     def raise_if_closed(self) -> None:
         """Raise `SessionClosed` after `close`."""
@@ -269,13 +267,10 @@ class Keeper:
     def facts(self) -> LaneFacts:
         """Return state and figures; the resident bytes are at most a second old."""
         with self._change:
-            pid = None if self._worker is None else self._worker.pid
-            now = time.monotonic()
-            if pid is not None and (self._rss[1] != pid or now - self._rss[0] > _RSS_EVERY_S):
-                self._rss = (now, pid, resident_bytes(pid))
+            pid, rss = (None, 0) if self._worker is None else (self._worker.pid, self._worker.rss())
             failure = None if self._state is LaneState.READY or self.last is None else as_failure(self.last)
-            rss = 0 if pid is None else self._rss[2]
-            figures = (self._restarts, 0, self._versions, self._loads, self._failed_loads)
+            versions = () if self.loaded is None else self.loaded.versions
+            figures = (self._restarts, 0, versions, self._loads, self._failed_loads)
             failed = None if self._failed_load is None else as_failure(self._failed_load)
             return LaneFacts(self._state, pid, rss, *figures, failure, failed)
 
@@ -296,7 +291,7 @@ class Keeper:
                 self._worker.kill()
             os.close(self._wake[1])  # which wakes the thread
             self._change.notify_all()
-            self._turn.notify_all()
+            self._line.send_home()
             thread = self._thread
         if thread is None:
             os.close(self._wake[0])

@@ -1,4 +1,4 @@
-"""One load of a backend in this process: open it, warm it up, hold it to what the lane is held to."""
+"""A load: open the backend, warm it up, hold it to what its lane is held to."""
 
 from __future__ import annotations
 
@@ -12,16 +12,15 @@ from crashpath.runtime.values import Arrays, Phase
 
 @dataclass(frozen=True, slots=True)
 class Loaded:
-    """What a load gave. ``warm`` is the answer to the first feed, where there was one."""
+    """What is known of a backend after its load. ``warm`` is its answer to the first feed, where there was one."""
 
-    backend: Backend
     signature: LaneSignature
     versions: tuple[tuple[str, str], ...]
     warm: Arrays | None
 
 
 class Loading:
-    """A load that is under way: ``phase`` says how far it is."""
+    """A load in this process that is under way: ``phase`` says how far it is."""
 
     def __init__(
         self, make: Callable[[], Backend], warm_feed: Arrays | None, armed: Armed, check: LoadCheck | None
@@ -32,7 +31,7 @@ class Loading:
         self._armed = armed
         self._check = check
 
-    def go(self) -> Loaded:
+    def go(self) -> tuple[Backend, Loaded]:
         """Load. Raises what the library raises, or the failure that the check returns; then the backend is closed."""
         self._armed.fire(Phase.LOAD)
         backend = self._make()
@@ -40,17 +39,17 @@ class Loading:
             self.phase = Phase.WARMUP
             self._armed.fire(Phase.WARMUP)
             warm = None if self._warm_feed is None else backend.run(self._warm_feed)
-            loaded = Loaded(backend, backend.signature(), backend.versions(), warm)
-            if self._check is not None:
-                _hold(self._check, loaded)
+            loaded = Loaded(backend.signature(), backend.versions(), warm)
+            hold(self._check, loaded)
         except BaseException:
             backend.close()
             raise
-        return loaded
+        return backend, loaded
 
 
-def _hold(check: LoadCheck, loaded: Loaded) -> None:
-    wrong = check(loaded.signature, loaded.warm)
+def hold(check: LoadCheck | None, loaded: Loaded) -> None:
+    """Raise what ``check`` returns."""
+    wrong = None if check is None else check(loaded.signature, loaded.warm)
     if wrong is None:
         return
     try:

@@ -75,7 +75,9 @@ class WorkerLane:
         except OSError as error:  # no memory or space for the feed
             keeper.release(answered=False)
             found = recognise(error, Phase.INFER, self.path)
-            raise (error if found is None else found) from error.__cause__
+            if found is None:
+                raise
+            raise found from error
         except Exception:
             keeper.release(answered=False)
             raise
@@ -88,13 +90,13 @@ class WorkerLane:
 
     def signature(self) -> LaneSignature:
         """Return what the artefact of the last load takes and gives; raises where none succeeded."""
-        if self._keeper.signature is None:
+        if self._keeper.loaded is None:
             raise while_away(self._keeper.last, f"the worker of {self.path}")
-        return self._keeper.signature
+        return self._keeper.loaded.signature
 
     def warm(self) -> Arrays | None:
         """Return the answer to the warm-up of the last load."""
-        return self._keeper.warm
+        return None if self._keeper.loaded is None else self._keeper.loaded.warm
 
     def check_with(self, check: LoadCheck) -> None:
         """Hold later loads to it; the worker of one that fails is ended."""

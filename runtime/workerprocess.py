@@ -16,9 +16,12 @@ from pathlib import Path as FilePath
 
 from crashpath.runtime.channel import Channel, GarbledError, GoneError, LateError
 from crashpath.runtime.errors import Failure, NativeCrash
+from crashpath.runtime.lane import LaneSignature
+from crashpath.runtime.loading import Loaded
 from crashpath.runtime.messages import Ask, Reply, WorkerSpec, to_error
 from crashpath.runtime.reasons import recognise_death
 from crashpath.runtime.segment import Segment, unnamed_file
+from crashpath.runtime.strikes import Armed
 from crashpath.runtime.values import Arrays, Phase, Strike
 
 STDERR_KEPT = 64 << 10
@@ -26,6 +29,7 @@ STDERR_KEPT = 64 << 10
 TAIL = 8 << 10
 EXIT_S = 2.0
 REAP_S = 5.0
+RSS_EVERY_S = 1.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +61,8 @@ class WorkerProcess:
         self._oom_kills = oom_kills()
         self._asked = 0
         self._doing = Phase.LOAD
+        self._rss = (0.0, 0)  # when, bytes
+        self._handled = 0  # bytes of output that came before the last reply
         with contextlib.ExitStack() as undo:
             self._feed, self._answer = Segment(), Segment()
             undo.callback(self._feed.close)
@@ -79,7 +85,7 @@ class WorkerProcess:
             *files, os.getpid(), plan.backend, str(plan.folder), plan.threads, plan.providers, plan.memory_mib
         )
         return subprocess.Popen(
-            [sys.executable, "-X", "faulthandler", "-m", "crashpath.runtime.worker", json.dumps(asdict(spec))],
+            [sys.executable, "-P", "-X", "faulthandler", "-m", "crashpath.runtime.worker", json.dumps(asdict(spec))],
             stdin=subprocess.DEVNULL,
             stdout=self._said,
             stderr=self._said,
@@ -92,9 +98,28 @@ class WorkerProcess:
         """The process id."""
         return self._process.pid
 
+    def rss(self) -> int:
+        """Return its resident bytes, at most a second old."""
+        now = time.monotonic()
+        if not self._rss[1] or now - self._rss[0] > RSS_EVERY_S:
+            self._rss = (now, resident_bytes(self.pid))
+        return self._rss[1]
+
     def fileno(self) -> int:
         """Return the socket's descriptor: it hangs up when the worker dies."""
         return self._channel.fileno()
+
+    def load(self, warm_feed: Arrays | None, armed: Armed, deadline: float) -> Loaded:
+        """Load and warm up by ``deadline``. Raises as `ask`."""
+        _, told = self.ask(Phase.LOAD, {}, deadline, armed.due(Phase.LOAD))
+        warm = None
+        if warm_feed is not None:
+            warm, _ = self.ask(Phase.WARMUP, warm_feed, deadline, armed.due(Phase.WARMUP))
+        return Loaded(LaneSignature(told.inputs, told.outputs), told.versions, warm)
+
+    def serve(self) -> None:
+        """Say that it is loaded: what happens to it from now on is no load's failure."""
+        self._doing = Phase.INFER
 
     def ask(self, phase: Phase, feed: Arrays, deadline: float, strike: Strike | None) -> tuple[Arrays, Reply]:
         """Load (``feed`` is empty then) or run by ``deadline``, and return outputs that are the caller's own.
@@ -139,7 +164,7 @@ class WorkerProcess:
             failure: Failure = NativeCrash("the worker closed its channel and did not end", "channel")
             failure.phase = self._doing.value
             return failure
-        moved = oom_kills() - self._oom_kills
+        moved = max(oom_kills() - self._oom_kills, 0)  # which it cannot tell where no file can be opened
         return recognise_death(exit, self.tail(), oom_kills=moved, phase=self._doing)
 
     def bury(self) -> None:
@@ -153,13 +178,15 @@ class WorkerProcess:
         os.close(self._said)
 
     def tail(self) -> str:
-        """Return the last of what the worker wrote."""
+        """Return the last of what the worker wrote since its last reply: what came before did not end it."""
         size = os.fstat(self._said).st_size
-        return os.pread(self._said, TAIL, max(0, size - TAIL)).decode("utf-8", "replace")
+        return os.pread(self._said, TAIL, max(self._handled, size - TAIL)).decode("utf-8", "replace")
 
     def _cut_output(self) -> None:
-        if os.fstat(self._said).st_size > STDERR_KEPT:
+        self._handled = os.fstat(self._said).st_size
+        if self._handled > STDERR_KEPT:
             os.ftruncate(self._said, 0)
+            self._handled = 0
 
 
 def oom_kills(files: Sequence[str] = ("/sys/fs/cgroup/memory.events", "/proc/vmstat")) -> int:

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
+import errno
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -11,6 +14,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from pathlib import Path as FilePath
+from typing import Any
 
 import numpy as np
 import pytest
@@ -29,11 +33,12 @@ from crashpath.runtime.errors import (
     SessionClosed,
 )
 from crashpath.runtime.folder import ModelFolder
-from crashpath.runtime.lane import LaneState
+from crashpath.runtime.lane import LaneSignature, LaneState
 from crashpath.runtime.messages import RemoteError
 from crashpath.runtime.testing import ENDLESS, tiny_folder
-from crashpath.runtime.values import Path, Phase, Strike
+from crashpath.runtime.values import Arrays, Path, Phase, Strike
 from crashpath.runtime.workerlane import WorkerLane
+from crashpath.runtime.workerprocess import WorkerProcess
 
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="signals and /proc are Linux's here")
 LONG = 60.0
@@ -48,6 +53,11 @@ def say_and_abort(text):
     sys.stderr.write(text + "\\n")
     sys.stderr.flush()
     os.abort()
+
+def say_and_raise(text):
+    sys.stderr.write(text + "\\n")
+    sys.stderr.flush()
+    raise MemoryError(text)
 
 def leave(code):
     os._exit(int(code))
@@ -199,6 +209,160 @@ def test_a_death_is_named_by_its_cause(
     assert type(caught.value) is failure
     assert caught.value.phase == "infer"
     _answers_again(lane, folder)
+
+
+@pytest.mark.usefixtures("strikes")
+def test_a_death_is_not_named_by_an_earlier_request(folder: ModelFolder, make: Callable[..., WorkerLane]) -> None:
+    """Rule: what the worker wrote before its last reply did not end it."""
+    lane = make(folder)
+    lane.load(LONG)
+    feed = folder.golden()[0]
+    lane.arm(Strike("lane_strikes:say_and_raise", Phase.INFER, "std::bad_alloc while a node ran"))
+    with pytest.raises(HostMemory):
+        lane.run(feed, _soon())
+    lane.run(feed, _soon())
+    lane.arm(Strike("lane_strikes:die", Phase.INFER, "SIGSEGV"))
+    with pytest.raises(NativeCrash, match="SIGSEGV"):
+        lane.run(feed, _soon())
+
+
+@pytest.mark.usefixtures("strikes")
+def test_an_idle_death_after_a_load_is_none_of_the_load(folder: ModelFolder, make: Callable[..., WorkerLane]) -> None:
+    """Rule: a worker that dies before its first request died while it served."""
+    lane = make(folder)
+    lane.load(LONG)
+    lane.arm(Strike("lane_strikes:wait", Phase.LOAD, "1"))  # so that there is time to look
+    lane.kill()
+    _until(lambda: lane.facts().failure is not None)
+    failure = lane.facts().failure
+    assert failure is not None
+    assert failure.phase == "infer"
+
+
+def test_a_load_is_held_to_its_check_before_it_serves(folder: ModelFolder, make: Callable[..., WorkerLane]) -> None:
+    """Rule: no request reaches a worker that answers its warm-up otherwise; it is ended, and the load has failed."""
+    seen: list[int | None] = []
+
+    def check(signature: LaneSignature, warm: Arrays | None) -> Failure | None:
+        assert signature.inputs == ("x", "steps")
+        assert warm is not None
+        seen.append(lane.facts().pid)
+        time.sleep(0.2)  # time for requests to get in between, if they could
+        return LoadCorrupt("answers otherwise", "test") if len(seen) == 1 else None
+
+    lane = make(folder, backoff=(2.0, 2.0))
+    lane.load(LONG)
+    lane.check_with(check)
+    lane.kill()
+    _until(lambda: lane.facts().restarts == 1)
+    answers = []
+    while not (facts := lane.facts()).failed_loads:
+        with contextlib.suppress(Failure):
+            answers.append(lane.run(folder.golden()[0], _soon()))
+    assert not answers
+    assert (facts.state, facts.loads) == (LaneState.DOWN, 2)
+    assert isinstance(facts.failure, LoadCorrupt)
+    _until(lambda: seen[0] is not None and not _alive(seen[0]))
+    _answers_again(lane, folder)
+    assert len(seen) == 2
+
+
+def test_a_host_without_threads(
+    folder: ModelFolder, make: Callable[..., WorkerLane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule: where no thread can be started the load fails by name, and a later one succeeds."""
+
+    def refuse(thread: threading.Thread) -> None:
+        raise RuntimeError("can't start new thread")
+
+    lane = make(folder)
+    with monkeypatch.context() as host:
+        host.setattr(threading.Thread, "start", refuse)
+        with pytest.raises(HostMemory, match="can't start new thread"):
+            lane.load(LONG)
+    assert (lane.facts().state, lane.facts().failed_loads) == (LaneState.DOWN, 1)
+    lane.load(LONG)
+    _answers_again(lane, folder)
+
+
+def test_a_host_without_descriptors(
+    folder: ModelFolder, make: Callable[..., WorkerLane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule: a worker that serves needs no further descriptor to be watched, so the lane outlives such a time."""
+
+    def refuse(*_: object) -> int:
+        raise OSError(errno.EMFILE, "Too many open files")
+
+    monkeypatch.setattr(os, "dup", refuse)
+    lane = make(folder)
+    lane.load(LONG)
+    _answers_again(lane, folder)
+    lane.kill()
+    _until(lambda: lane.facts().restarts == 1)
+    _answers_again(lane, folder)
+
+
+def test_a_worker_imports_nothing_from_the_working_folder(
+    folder: ModelFolder, make: Callable[..., WorkerLane], tmp_path: FilePath, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule: a file beside the service that is called like a library is not taken for it."""
+    (tmp_path / "onnxruntime.py").write_text("raise SystemExit('not the library')", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    lane = make(folder)
+    lane.load(LONG)
+    _answers_again(lane, folder)
+
+
+def test_what_the_system_refuses_is_the_cause(folder: ModelFolder, make: Callable[..., WorkerLane]) -> None:
+    """Rule: a feed that finds no room is a failure by name, caused by the system's own error; the worker lives on."""
+    lane = make(folder)
+    lane.load(LONG)
+    feed = {"x": np.ones((1 << 14, 1 << 10), np.float32), "steps": np.array([0])}
+    pages = int(FilePath("/proc/self/statm").read_text(encoding="ascii").split()[0])
+    soft, hard = resource.getrlimit(resource.RLIMIT_AS)
+    resource.setrlimit(resource.RLIMIT_AS, (pages * resource.getpagesize() + (32 << 20), hard))
+    try:
+        with pytest.raises(HostMemory) as caught:
+            lane.run(feed, _soon())
+    finally:
+        resource.setrlimit(resource.RLIMIT_AS, (soft, hard))
+    assert isinstance(caught.value.__cause__, OSError)
+    assert caught.value.__cause__.errno == errno.ENOMEM
+    _answers_again(lane, folder)
+    assert lane.facts().restarts == 0
+
+
+@pytest.mark.usefixtures("strikes")
+def test_turns_come_in_order_of_arrival(
+    folder: ModelFolder, make: Callable[..., WorkerLane], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Rule: who asks again in the moment in which the worker is free waits behind those who wait already."""
+    lane = make(folder)
+    lane.load(LONG)
+    lane.arm(Strike("lane_strikes:wait", Phase.INFER, "1"))
+    order: list[int] = []
+    ask = WorkerProcess.ask
+
+    def noted(worker: WorkerProcess, phase: Phase, feed: Arrays, *rest: Any) -> Any:
+        order.append(int(feed["x"][0, 0]))
+        return ask(worker, phase, feed, *rest)
+
+    monkeypatch.setattr(WorkerProcess, "ask", noted)
+
+    def run(numbers: tuple[int, ...]) -> None:
+        for number in numbers:
+            lane.run({"x": np.full((1, 4), number, np.float32), "steps": np.array([0])}, _soon())
+
+    threads = [threading.Thread(target=run, args=(tuple(range(10, 40)),))]
+    threads[0].start()
+    _until(lambda: bool(order))
+    for place in (1, 2, 3):
+        threads.append(threading.Thread(target=run, args=((place,),)))
+        threads[-1].start()
+        _until(lambda place=place: len(lane._keeper._line) == place)  # type: ignore[misc]
+    for thread in threads:
+        thread.join()
+    assert order == [10, 1, 2, 3, *range(11, 40)]
 
 
 @pytest.mark.usefixtures("strikes")
