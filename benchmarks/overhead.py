@@ -84,7 +84,7 @@ def _overhead(folder: ModelFolder, rounds: int, seed: int) -> dict[int, dict[str
             for name in ("A/A", "session"):
                 differences = times[name] - times["bare"]
                 told[name] = 100 * float(np.median(differences)) / base
-                told[f"{name} low"], told[f"{name} high"] = (100 * one / base for one in _interval(differences))
+                told[f"{name} low"], told[f"{name} high"] = (100 * one / base for one in interval(differences))
             figures[length] = told
             rows.append((f"{length} tokens", f"{base:.2f}", *(_told(told, name) for name in ("A/A", "session"))))
     table(
@@ -112,7 +112,7 @@ def _told(told: dict[str, float], name: str) -> str:
     return f"{told[name]:+.2f} % ({told[f'{name} low']:+.2f} to {told[f'{name} high']:+.2f})"
 
 
-def _interval(differences: Any) -> tuple[float, float]:
+def interval(differences: Any) -> tuple[float, float]:
     """95 % of the median, by the ranks of a sign test: no shape of the noise is assumed."""
     ordered = np.sort(differences)
     low = int(binom.ppf(0.025, len(ordered), 0.5))

@@ -56,6 +56,7 @@ BENCHMARKS = (
     Benchmark("encoder", "the encoder on the runtime beside sentence-transformers"),
     Benchmark("failover", "from a killed main worker to the fallback's answer"),
     Benchmark("overhead", "what a session costs over the bare run, and a worker at 1 MB"),
+    Benchmark("tracing", "what a traced run costs on tiny and heavy nodes, and the routes-only mode"),
     Benchmark("storm", "100 threads for a minute while workers are killed: nothing lost, swapped or left"),
 )
 NAMES = tuple(one.name for one in BENCHMARKS)
