@@ -64,6 +64,8 @@ class MainTracer:
         self._spent: Counter[tuple[str, int]] = Counter()
         self._calls: Counter[tuple[str, int]] = Counter()
         self._gone: dict[str, str] = {}
+        self.last: tuple[NodeEvent, ...] = ()
+        """The profile that ended last."""
         self._outputs = [spec.name for spec in folder.outputs]
 
     @property
@@ -135,6 +137,7 @@ class MainTracer:
         finally:
             file.unlink(missing_ok=True)
         self._per_run = max(self._per_run, len(events) // max(len(self._batches), 1), 1)
+        self.last = events
         for event in events:
             self._hits[event.node] += 1
             self._providers_of[event.node] = event.provider

@@ -36,6 +36,8 @@ class FallbackTracer:
         self._cut: Any = torch.zeros_like(self._counted.counts)  # blocks that runs entered which raised
         self._spent: Counter[tuple[str, int]] = Counter()
         self._calls: Counter[tuple[str, int]] = Counter()
+        self.last: tuple[tuple[str, float, float], ...] = ()
+        """Operators of the request that was timed last: name, when it began and how long it took, in µs."""
 
     def _load(self, folder: ModelFolder) -> Any:
         with warnings.catch_warnings():
@@ -69,11 +71,14 @@ class FallbackTracer:
         return {name: given[name].detach().cpu().numpy() for name in self._outputs}
 
     def _time(self, tensors: list[Any], batch: int) -> None:
-        from torch.autograd.profiler import profile
+        from torch.profiler import ProfilerActivity, profile
 
-        with self._torch.inference_mode(), profile() as profiled:
+        with self._torch.inference_mode(), profile(activities=[ProfilerActivity.CPU]) as profiled:
             assert self._plain is not None
             self._plain(*tensors)
+        self.last = tuple(
+            (event.name, event.time_range.start, event.time_range.elapsed_us()) for event in profiled.events() or ()
+        )
         for event in profiled.key_averages():
             if event.key.startswith("aten::"):
                 key = (event.key, batch)

@@ -52,6 +52,9 @@ def coverage(
     gate: list[str] = typer.Option(
         [], "--gate", metavar="NAME=PERCENT", help="Exit 6 below: main, fallback, blocks, routes, drills."
     ),
+    perfetto: Path | None = typer.Option(
+        None, "--perfetto", metavar="FILE", help="With --trace: one request over both paths, for Perfetto or Chrome."
+    ),
     html: Path | None = typer.Option(None, "--html", metavar="FILE", help="Write the report as one page."),
     db: DbOption = None,
     as_json: JsonOption = False,
@@ -61,10 +64,14 @@ def coverage(
     Exit 0: done. 5: a run file could not be read. 6: a gate is red.
     """
     limits = _gates(gate)
+    if perfetto is not None and trace is None:
+        raise UsageError("--perfetto needs --trace DIR, the model folder whose request it shows")
     code = Exit.DONE
     with open_store(load_settings(db=db).db) as store:
         if trace is not None:
             _take(store, [_traced(trace, feed, provider, release or "")])
+            if perfetto is not None:
+                _drawn(trace, provider, perfetto)
         taken, problems = _read(add)
         for problem in problems:
             complain(problem)
@@ -152,6 +159,19 @@ def _traced(path: Path, feeds: Sequence[Path], providers: Sequence[str], release
             return tracer.result()
     except ServingError as error:
         raise InputError(str(error)) from error
+
+
+def _drawn(path: Path, providers: Sequence[str], target: Path) -> None:
+    from crashpath.coverage.perfetto import request_trace, write_trace
+
+    folder = _folder(path)
+    assert folder is not None
+    try:
+        write_trace(target, request_trace(folder, folder.golden()[0], providers))
+    except ServingError as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror}") from error
 
 
 def _feed(path: Path, folder: ModelFolder) -> Arrays:

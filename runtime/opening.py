@@ -53,13 +53,15 @@ def open_session(
     sample: float = 0.01,
     seed: int = 0,
     flush_s: float = 10.0,
+    log: bool = True,
 ) -> FallbackSession:
     """Open a model folder and return a session that is ready.
 
     ``isolation``: ``in_process`` is fast and has a soft deadline; ``process`` runs each path in a worker of its own,
     so that a crash or a hang of native code costs a restart. ``events`` is a file that gets the session's events as
-    JSON lines; failures, and paths that go, are logged besides (``crashpath.runtime``). Limits, tolerance and tokenizer
-    are the folder's, unless they are given. The last four are those of `FallbackSession`.
+    JSON lines; failures, and paths that go, are logged (``crashpath.runtime``) unless ``log`` is false. Limits,
+    tolerance and tokenizer are the folder's, unless they are given. ``fallback_slots`` to ``flush_s`` are those of
+    `FallbackSession`.
 
     Raises `ModelFolderError` (the folder cannot be served as it is), a `Failure` of the fallback, `ValueError` for an
     option that cannot be, or an unknown error. Nothing is left open then.
@@ -89,7 +91,7 @@ def open_session(
             fallback_slots=fallback_slots,
             sample=sample,
             seed=seed,
-            listeners=(EventLog(), *listeners, *(() if file is None else (file,))),
+            listeners=(*((EventLog(),) if log else ()), *listeners, *(() if file is None else (file,))),
             cohort=Cohort(release=release, model=opened.name, model_hash=opened.hash),
             flush_s=flush_s,
             on_close=() if file is None else (file.close,),

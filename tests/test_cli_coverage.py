@@ -1,0 +1,206 @@
+"""``crashpath coverage``: figures, gaps and gates from real traces in a real store."""
+
+from __future__ import annotations
+
+import json
+from html.parser import HTMLParser
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from crashpath.coverage.latency import heat
+from crashpath.coverage.units import Ratio, Timing
+from crashpath.dashboard import cli
+from crashpath.dashboard.coverage_text import percent
+from crashpath.dashboard.exits import Exit
+from crashpath.runtime.folder import ModelFolder
+from crashpath.runtime.opening import open_session
+from crashpath.runtime.testing import tiny_folder
+
+DARK = "/1:Loop/body/2:If/then_branch/3:If/else_branch/0:Sub"
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> ModelFolder:
+    """A model with branches; its golden feed leaves one of them out."""
+    return tiny_folder(tmp_path / "model", kind="branches")
+
+
+@pytest.fixture
+def below(tmp_path: Path) -> Path:
+    """A feed that takes the branch which the golden one leaves out."""
+    path = tmp_path / "below.npz"
+    np.savez(path, x=np.full((2, 4), -9.0, np.float32), steps=np.array([2]))
+    return path
+
+
+class Coverage:
+    """The command on a store of its own."""
+
+    def __init__(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+        self._db = f"sqlite:///{tmp_path}/crashpath.db"
+        self._capsys = capsys
+        self.err = ""
+
+    def __call__(self, *flags: object, code: int = Exit.DONE) -> str:
+        assert cli.run(["coverage", *map(str, flags), "--db", self._db]) == code
+        out, self.err = self._capsys.readouterr()
+        return out
+
+    def json(self, *flags: object, code: int = Exit.DONE) -> dict[str, Any]:
+        found: dict[str, Any] = json.loads(self(*flags, "--json", code=code))
+        return found
+
+
+@pytest.fixture
+def coverage(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> Coverage:
+    """The command."""
+    return Coverage(tmp_path, capsys)
+
+
+def test_the_branch_that_is_left_out(coverage: Coverage, folder: ModelFolder, below: Path) -> None:
+    """The golden feed covers all but one branch of each path, which is named with a command; a feed closes it."""
+    found = coverage.json("--trace", folder.path, "--release", "1.0")
+    assert (found["main"], found["fallback"]["total"]) == (
+        {"covered": 12, "total": 13},
+        found["fallback"]["covered"] + 1,
+    )
+    assert found["release"] == "1.0"
+    nodes = [gap for gap in found["uncovered"] if gap["kind"] == "node"]
+    blocks = [gap for gap in found["uncovered"] if gap["kind"] == "block"]
+    assert [gap["unit"] for gap in nodes] == [DARK]
+    assert len(blocks) == 1
+    assert "--feed" in nodes[0]["command"]
+    again = coverage.json("--trace", folder.path, "--feed", below, "--release", "1.0")
+    assert again["main"] == {"covered": 13, "total": 13}
+    assert again["blocks"] == {"covered": 6, "total": 6}
+    assert {gap["kind"] for gap in again["uncovered"]} <= {"route", "drill"}
+    assert len(again["runs"]) == 2
+
+
+def test_keys_of_the_contract(coverage: Coverage, folder: ModelFolder) -> None:
+    """The documented keys are there, and every excluded unit says why."""
+    found = coverage.json("--trace", folder.path)
+    for key in ("main", "fallback", "routes", "drills"):
+        assert set(found[key]) == {"covered", "total"}
+    assert isinstance(found["uncovered_field_classes"], list)
+    assert all(one["why"] for one in found["excluded"])
+    assert found["placement"]["nodes"] == {"CPUExecutionProvider": 13}  # where it did not run, it was assigned
+
+
+def test_gates(coverage: Coverage, folder: ModelFolder) -> None:
+    """A share below its gate is exit code 6 and a sentence; a gate that is none is misuse."""
+    coverage("--trace", folder.path, "--gate", "main=90", "--gate", "blocks=80")
+    out = coverage("--gate", "main=95", code=Exit.RED)
+    assert "GATE RED: main 92.3 % is below 95 %" in out
+    assert coverage.json("--gate", "routes=1", code=Exit.RED)["gate"]
+    for wrong in ("main", "main=x", "main=101", "nodes=5"):
+        coverage("--gate", wrong, code=Exit.USAGE)
+
+
+def test_before_and_after(coverage: Coverage, folder: ModelFolder, below: Path) -> None:
+    """Figures of another release stand beside."""
+    coverage("--trace", folder.path, "--release", "1.0")
+    out = coverage("--trace", folder.path, "--feed", below, "--release", "1.1", "--before", "1.0")
+    assert out.splitlines()[1].startswith("main 100.0 %")
+    assert "before, in release 1.0: main 92.3 %" in out
+    assert max(len(line) for line in out.splitlines() if not line.startswith("  →")) <= 80
+
+
+def test_evidence_of_other_artefacts(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
+    """Runs of a model that was exported again do not count, and the report says so."""
+    coverage("--trace", folder.path)
+    other = tiny_folder(tmp_path / "other", kind="affine")
+    found = coverage.json("--model", other.path)
+    assert found["main"] == {"covered": 0, "total": 0}
+    assert "other artefacts" in found["not_counted"][0]["why"]
+
+
+def test_shapes_of_production(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
+    """Shapes of production that no run exercised are named, with how often they were asked for."""
+    events = tmp_path / "events.jsonl"
+    with open_session(folder, events=events, sample=0.0) as session:
+        for rows in (2, 2, 100):
+            session.run({"x": np.zeros((rows, 4), np.float32), "steps": np.array([1])})
+    found = coverage.json("--trace", folder.path, "--events", events)
+    assert found["shapes"] == {"covered": 1, "total": 2}
+    (gap,) = [one for one in found["uncovered"] if one["kind"] == "domain"]
+    assert (gap["unit"], gap["label"]) == ("batch<=128", "1 requests in production")
+
+
+def test_wrong_input(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
+    """Each is one sentence with advice and the documented code."""
+    coverage(code=Exit.FAILED)
+    assert "--trace DIR" in coverage.err
+    coverage("--trace", tmp_path / "nowhere", code=Exit.FAILED)
+    coverage("--trace", folder.path, "--feed", folder.path / "model.toml", code=Exit.FAILED)
+    assert "numpy.savez" in coverage.err
+    (tmp_path / "x.coverage.json").write_text("{")
+    coverage("--trace", folder.path, "--add", tmp_path / "x.coverage.json", code=Exit.PARTIAL)
+    assert "cut short" in coverage.err
+    coverage("--perfetto", tmp_path / "p.json", code=Exit.USAGE)
+
+
+class Texts(HTMLParser):
+    """All that a page loads, and its words."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.loads: list[str] = []
+        self.words = ""
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Note what would be fetched."""
+        self.loads += [str(value) for name, value in attrs if name in ("src", "href")]
+        assert tag not in ("script", "link", "img", "iframe")
+
+    def handle_data(self, data: str) -> None:
+        """Collect the words."""
+        self.words += data
+
+
+def test_the_page_needs_nothing(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
+    """The page loads nothing, says the headline, and marks the branch that was not hit in both outlines."""
+    page = tmp_path / "coverage.html"
+    coverage("--trace", folder.path, "--html", page)
+    texts = Texts()
+    texts.feed(page.read_text(encoding="utf-8"))
+    assert texts.loads == []
+    assert "main 92.3 %" in texts.words
+    assert texts.words.count("✗ not hit") == 3  # the node; the block and its operator
+    assert DARK in texts.words
+
+
+def test_one_request_over_both_paths(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
+    """The trace has a span for the route of each answer and, below it, the operators of that path."""
+    coverage("--trace", folder.path, "--perfetto", tmp_path / "p.json")
+    events = json.loads((tmp_path / "p.json").read_text())["traceEvents"]
+    spans = [one for one in events if one["ph"] == "X"]
+    assert [one["name"] for one in spans if one["cat"] == "route"] == [
+        "main:answered", "infer:oom_host -> fallback:answered",
+    ]  # fmt: skip
+    assert any(one["cat"] == "ort" and one["name"].startswith("Loop ") for one in spans)
+    assert any(one["cat"] == "torchscript" and one["name"] == "aten::add" for one in spans)
+    assert all(one["ts"] >= 0 and one["dur"] >= 0 for one in spans)
+
+
+def test_heat() -> None:
+    """Rows stand by the time that they took; colours follow the logarithm; where nothing ran the cell is empty."""
+    told = [
+        Timing("ort", "MatMul", 1, 10, 0.01), Timing("ort", "MatMul", 8, 10, 0.1), Timing("ort", "Add", 1, 100, 0.001),
+        Timing("torchscript", "aten::mm", 1, 1, 9.0),
+    ]  # fmt: skip
+    found = heat(told, "ort")
+    assert (found.operators, found.batches) == (("MatMul", "Add"), (1, 8))
+    assert found.cells == ((1000.0, 10000.0), (10.0, None))
+    assert found.shares == ((pytest.approx(2 / 3), 1.0), (0.0, None))
+    assert heat([], "ort").operators == ()
+
+
+def test_percent_is_never_rounded_up() -> None:
+    """100 % is said of all alone."""
+    assert [percent(Ratio(a, b)) for a, b in ((9999, 10000), (1, 1), (0, 0), (1, 3))] == [
+        "99.9 %", "100.0 %", "no unit", "33.3 %",
+    ]  # fmt: skip
