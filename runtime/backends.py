@@ -131,9 +131,7 @@ class TorchScriptBackend:
         return {name: self._array(tensor) for name, tensor in zip(self._outputs, tensors, strict=True)}
 
     def _tensor(self, array: np.ndarray[Any, Any]) -> torch.Tensor:
-        if not array.flags.writeable or not array.flags.c_contiguous:
-            array = np.array(array, order="C")  # torch warns of the one and refuses some of the other
-        return self._torch.from_numpy(array)
+        return self._torch.from_numpy(np.array(array, order="C"))  # a copy: a script may write to what it is given
 
     @staticmethod
     def _array(tensor: torch.Tensor) -> np.ndarray[Any, Any]:
