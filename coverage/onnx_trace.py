@@ -18,6 +18,7 @@ from types import TracebackType
 from typing import Any, Self
 
 from crashpath.coverage.batches import batch_of
+from crashpath.coverage.experts import Chosen
 from crashpath.coverage.onnx_units import MODEL, Named, makers, present, write_named
 from crashpath.coverage.units import Kind, Placed, Timing, Trace
 from crashpath.runtime.folder import ModelFolder
@@ -67,6 +68,8 @@ class MainTracer:
         self.last: tuple[NodeEvent, ...] = ()
         """The profile that ended last."""
         self._outputs = [spec.name for spec in folder.outputs]
+        self._choices = [one.indices for one in self._named.routers if one.indices not in self._outputs]
+        self._chosen = Chosen(self._named.routers)
 
     @property
     def declared(self) -> Named:
@@ -79,13 +82,16 @@ class MainTracer:
             self._open()
         self._batches.append(batch_of(feed))
         try:
-            outputs = self._session.run(self._outputs, dict(feed))
+            answered = self._session.run([*self._outputs, *self._choices], dict(feed))
         except BaseException:
             self._end()
             raise
         if not self._per_run or len(self._batches) * self._per_run > self._limit:  # unknown until one has ended
             self._end()
-        return dict(zip(self._outputs, outputs, strict=True))
+        outputs = dict(zip((*self._outputs, *self._choices), answered, strict=True))
+        for router in self._named.routers:
+            self._chosen.add(router.id, outputs[router.indices])
+        return {name: outputs[name] for name in self._outputs}
 
     def _open(self) -> None:
         import onnxruntime as ort
@@ -149,7 +155,7 @@ class MainTracer:
         """Return what was seen until now."""
         self._end()
         units = {unit.id: unit for unit in self._named.declared.units if unit.kind is Kind.NODE}
-        hits = {unit: self._hits[unit] for unit in units if self._hits[unit]}
+        hits = {unit: self._hits[unit] for unit in units if self._hits[unit]} | dict(self._chosen.hits)
         replaced = {}
         for unit, how in self._gone.items():
             if not units[unit].counted:

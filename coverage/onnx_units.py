@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from crashpath.coverage.experts import Router, expert_units, find_routers
 from crashpath.coverage.units import Declared, Kind, Unit
 from crashpath.runtime.values import Path as Which
 
@@ -23,11 +24,13 @@ MODEL = "model.onnx"
 class Named:
     """A copy of a model in which every node is named by its place, and the units that are declared for it.
 
-    ``outputs`` says which node makes a tensor: (place of the graph, name of the tensor) → unit id.
+    ``outputs`` says which node makes a tensor: (place of the graph, name of the tensor) → unit id. ``routers`` are
+    those of experts, whose choice the copy gives as outputs besides.
     """
 
     declared: Declared
     outputs: dict[tuple[str, str], str]
+    routers: tuple[Router, ...] = ()
 
 
 def declare(model: Any) -> Named:
@@ -40,7 +43,8 @@ def declare(model: Any) -> Named:
         reason = CONSTANT if node.op_type == "Constant" else None
         units.append(Unit(Kind.NODE, node.name, node.op_type, known, parent, reason))
         outputs |= {(place, name): node.name for name in node.output if name}
-    return Named(Declared(Which.MAIN, tuple(units)), outputs)
+    routers = find_routers(model.graph)
+    return Named(Declared(Which.MAIN, (*units, *expert_units(routers))), outputs, routers)
 
 
 def _walk(graph: Any, place: str, parent: str) -> Iterator[tuple[str, int, Any, str]]:
@@ -66,6 +70,11 @@ def write_named(source: Path, target: Path) -> Named:
 
     model = onnx.load(str(source), load_external_data=False)
     named = declare(model)
+    given = {one.name for one in model.graph.output}
+    for router in named.routers:
+        if router.indices not in given:
+            kind = onnx.TensorProto.INT64
+            model.graph.output.append(onnx.helper.make_tensor_value_info(router.indices, kind, None))
     for name in sorted(_external(model)):
         link = target / name
         link.parent.mkdir(parents=True, exist_ok=True)

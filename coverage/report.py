@@ -70,6 +70,10 @@ class Report:
         """Blocks of the fallback."""
         return _ratio_of(self.covered.path(Which.FALLBACK), Kind.BLOCK)
 
+    def experts(self, path: str, kind: Kind) -> Ratio:
+        """Experts, or pairs of them, of a path; of nothing where the model has none."""
+        return _ratio_of(self.covered.path(path), kind)
+
     def taken(self) -> Ratio:
         """Routes."""
         return ratio(self.routes, self.covered.routes)

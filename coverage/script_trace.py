@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
+from collections.abc import Sequence
 from types import TracebackType
 from typing import Any, Self
 
 from crashpath.coverage.batches import batch_of
-from crashpath.coverage.script_units import Counted, insert_counters
+from crashpath.coverage.experts import Chosen, Router, expert_units
+from crashpath.coverage.script_units import HEARD, Counted, insert_counters
 from crashpath.coverage.units import Declared, Timing, Trace
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Arrays
@@ -20,9 +22,10 @@ class FallbackTracer:
     """Runs feeds on the fallback and counts its blocks. Its answers are those of the artefact, bit for bit.
 
     ``timed``: run each feed once more under torch's profiler for the time that operators take, without counters.
+    ``routers`` are those of the ONNX graph, in whose order the twin's operators choose.
     """
 
-    def __init__(self, folder: ModelFolder, *, timed: bool = True) -> None:
+    def __init__(self, folder: ModelFolder, *, timed: bool = True, routers: Sequence[Router] = ()) -> None:
         os.environ.setdefault("KINETO_LOG_LEVEL", "99")  # its profiler tells on stderr that it starts and stops
         import torch
 
@@ -33,6 +36,8 @@ class FallbackTracer:
         self._module = self._load(folder)
         self._plain = self._load(folder) if timed else None
         self._counted: Counted = insert_counters(self._module)
+        self._routers = tuple(routers) if len(routers) == self._counted.choices else ()
+        self._chosen = Chosen(self._routers)
         self._cut: Any = torch.zeros_like(self._counted.counts)  # blocks that runs entered which raised
         self._spent: Counter[tuple[str, int]] = Counter()
         self._calls: Counter[tuple[str, int]] = Counter()
@@ -48,7 +53,8 @@ class FallbackTracer:
     @property
     def declared(self) -> Declared:
         """The units of the fallback."""
-        return self._counted.declared
+        declared = self._counted.declared
+        return Declared(declared.path, (*declared.units, *expert_units(self._routers)))
 
     def run(self, feed: Arrays) -> Arrays:
         """Answer a feed, counted. Raises what the interpreter raises.
@@ -58,12 +64,15 @@ class FallbackTracer:
         """
         tensors = [self._torch.from_numpy(feed[name].copy()) for name in self._inputs]
         before = self._counted.counts.clone()
+        HEARD.clear()
         try:
             with self._torch.inference_mode():
                 given = self._module(*tensors)
         except BaseException:
             self._cut += self._counted.counts - before
             raise
+        for number, indices in HEARD if self._routers else ():
+            self._chosen.add(self._routers[number].id, indices)
         if self._plain is not None:
             self._time(tensors, batch_of(feed))
         if not isinstance(given, dict):
@@ -97,7 +106,7 @@ class FallbackTracer:
         timings = tuple(
             Timing(Which.FALLBACK, *key, self._calls[key], self._spent[key] / 1e6) for key in sorted(self._calls)
         )
-        return Trace(Which.FALLBACK, hits, timings)
+        return Trace(Which.FALLBACK, hits | dict(self._chosen.hits), timings)
 
     def close(self) -> None:
         """Let go of the model."""

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 from crashpath.coverage.units import Declared, Kind, Unit
@@ -18,6 +19,9 @@ from crashpath.runtime.values import Path as Which
 
 COUNTS = "crashpath_counts"
 """The attribute that holds the counts."""
+HEARD: list[tuple[int, Any]] = []
+"""Who was chosen, by number of the router, since this was emptied: what the operator ``crashpath::chosen`` hears."""
+_TOPK = "aten::topk"
 RAISED = "it stands behind a raise in its block"
 NOT_SEEN = "it is called through an interface, so the graph does not hold its blocks"
 _SILENT = frozenset({"prim::Constant", "prim::GetAttr", "prim::ListConstruct", "prim::TupleConstruct"})
@@ -33,6 +37,8 @@ class Counted:
     blocks: tuple[str, ...]
     operators: tuple[tuple[str, ...], ...]
     counts: Any
+    choices: int
+    """Operators that choose: routers of experts, if the model has some."""
 
 
 def insert_counters(module: Any) -> Counted:
@@ -51,9 +57,12 @@ def insert_counters(module: Any) -> Counted:
         mine = tuple(_operators(block, id))
         units.extend(mine)
         operators.append(tuple(unit.id for unit in mine if unit.counted))
-    _insert(graph, [block for _, _, block, _ in blocks])
+    choosing = [node for _, _, block, _ in blocks for node in block.nodes() if node.kind() == _TOPK]
+    get = _insert(graph, [block for _, _, block, _ in blocks])
+    for number, node in enumerate(choosing):
+        _listen(graph, get, node, number)
     declared = Declared(Which.FALLBACK, tuple(units))
-    return Counted(declared, tuple(id for id, _, _, _ in blocks), tuple(operators), counts)
+    return Counted(declared, tuple(id for id, _, _, _ in blocks), tuple(operators), counts, len(choosing))
 
 
 def _blocks(block: Any, id: str, parent: str, label: str = "forward") -> Iterator[tuple[str, str, Any, str]]:
@@ -79,7 +88,40 @@ def _operators(block: Any, id: str) -> Iterator[Unit]:
         raised = raised or node.kind() == _RAISE
 
 
-def _insert(graph: Any, blocks: list[Any]) -> None:
+def _listen(graph: Any, counts: Any, node: Any, number: int) -> None:
+    """Put an operator behind one that chooses, which hears the choice."""
+    _declare_operator()
+    place = graph.create("prim::Constant", 1)
+    place.i_("value", number)
+    place.output().setType(_int_type())
+    place.insertAfter(node)
+    heard = graph.create("crashpath::chosen", [counts, node.outputsAt(1), place.output()], 0)
+    heard.insertAfter(place)
+
+
+def _int_type() -> Any:
+    import torch
+
+    return torch._C.IntType.get()
+
+
+@cache
+def _declare_operator() -> Any:
+    """Declare the operator once a process. It says that it writes to the counts, else it would be taken out."""
+    import torch
+
+    library = torch.library.Library("crashpath", "DEF")  # type: ignore[no-untyped-call]
+    library.define("chosen(Tensor(a!) counts, Tensor indices, int router) -> ()")  # type: ignore[no-untyped-call]
+    library.impl("chosen", _hear, "CompositeExplicitAutograd")  # type: ignore[no-untyped-call]
+    return library
+
+
+def _hear(counts: Any, indices: Any, router: int) -> None:
+    HEARD.append((router, indices.detach().cpu().numpy().copy()))
+
+
+def _insert(graph: Any, blocks: list[Any]) -> Any:
+    """Put the counters in; returns the value that is the tensor of counts."""
     import torch
 
     own = next(iter(graph.inputs()))
@@ -97,6 +139,7 @@ def _insert(graph: Any, blocks: list[Any]) -> None:
             add = graph.create("aten::add_", [select.output(), one, one], 1)
             graph.insertNode(add)
             add.output().setType(torch._C.TensorType.get())
+    return get.output()
 
 
 def _head(block: Any) -> Any:

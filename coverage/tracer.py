@@ -73,7 +73,7 @@ class Tracer:
     def __enter__(self) -> Self:
         self._file = RunFile(self._data, self.begun)
         self._main = MainTracer(self.folder, self._providers)
-        self._fallback = FallbackTracer(self.folder, timed=self._timed)
+        self._fallback = FallbackTracer(self.folder, timed=self._timed, routers=self._main.declared.routers)
         return self
 
     def run(self, feed: Arrays) -> tuple[Arrays, Arrays]:

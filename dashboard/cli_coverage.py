@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import typer
@@ -52,6 +53,9 @@ def coverage(
     gate: list[str] = typer.Option(
         [], "--gate", metavar="NAME=PERCENT", help="Exit 6 below: main, fallback, blocks, routes, drills."
     ),
+    strip: list[int] = typer.Option(
+        [], "--strip", metavar="EXPERT", help="With --trace: name the rows of the feeds that would break without it."
+    ),
     perfetto: Path | None = typer.Option(
         None, "--perfetto", metavar="FILE", help="With --trace: one request over both paths, for Perfetto or Chrome."
     ),
@@ -64,14 +68,17 @@ def coverage(
     Exit 0: done. 5: a run file could not be read. 6: a gate is red.
     """
     limits = _gates(gate)
-    if perfetto is not None and trace is None:
-        raise UsageError("--perfetto needs --trace DIR, the model folder whose request it shows")
+    if trace is None and (perfetto is not None or strip or feed):
+        raise UsageError("--feed, --strip and --perfetto need --trace DIR, the model folder")
     code = Exit.DONE
+    broken: list[dict[str, Any]] = []
     with open_store(load_settings(db=db).db) as store:
         if trace is not None:
             _take(store, [_traced(trace, feed, provider, release or "")])
             if perfetto is not None:
                 _drawn(trace, provider, perfetto)
+            if strip:
+                broken = _stripped(trace, feed, strip)
         taken, problems = _read(add)
         for problem in problems:
             complain(problem)
@@ -86,10 +93,10 @@ def coverage(
 
         write_page(html, report, earlier)
     if as_json:
-        emit(document(report, earlier, red))
+        emit(document(report, earlier, red) | ({"would_break": broken} if strip else {}))
     else:
         out = console()
-        for line in (*lines(report, earlier), *(f"GATE RED: {one}" for one in red)):
+        for line in (*lines(report, earlier), *_told(strip, broken), *(f"GATE RED: {one}" for one in red)):
             out.print(line, markup=False, soft_wrap=True)  # commands stay in one piece
     return Exit.RED if red else code
 
@@ -159,6 +166,32 @@ def _traced(path: Path, feeds: Sequence[Path], providers: Sequence[str], release
             return tracer.result()
     except ServingError as error:
         raise InputError(str(error)) from error
+
+
+def _stripped(path: Path, feeds: Sequence[Path], experts: Sequence[int]) -> list[dict[str, Any]]:
+    from crashpath.coverage.strip import StripError, would_break
+
+    folder = _folder(path)
+    assert folder is not None
+    names = ["golden.npz", *(one.name for one in feeds)]
+    try:
+        found = would_break(folder, experts, [folder.golden()[0], *(_feed(one, folder) for one in feeds)])
+    except StripError as error:
+        raise InputError(str(error)) from error
+    return [{"feed": names[one.feed], "row": one.row, "experts": one.experts, "differs": one.differs} for one in found]
+
+
+def _told(experts: Sequence[int], broken: Sequence[dict[str, Any]]) -> list[str]:
+    if not experts:
+        return []
+    asked = ", ".join(map(str, experts))
+    if not broken:
+        return ["", f"without the experts {asked} no row of these feeds would break"]
+    told = [f"without the experts {asked} these rows would break:"]
+    for one in broken:
+        how = "answers otherwise" if one["differs"] else "answers the same"
+        told.append(f"  {one['feed']} row {one['row']}: needs {', '.join(map(str, one['experts']))}, {how} without")
+    return ["", *told]
 
 
 def _drawn(path: Path, providers: Sequence[str], target: Path) -> None:

@@ -13,8 +13,8 @@ from jinja2 import Environment
 from crashpath.coverage.covered import PathCoverage
 from crashpath.coverage.latency import Heat, heat
 from crashpath.coverage.report import Cell, Report
-from crashpath.coverage.units import Unit
-from crashpath.dashboard.coverage_text import headline, percent
+from crashpath.coverage.units import Kind, Unit
+from crashpath.dashboard.coverage_text import headline, percent, rows
 from crashpath.runtime.values import Path as Which
 from crashpath.runtime.values import Phase
 
@@ -53,15 +53,6 @@ def write_page(target: Path, report: Report, before: Report | None = None) -> No
 def page(report: Report, before: Report | None = None) -> str:
     """Return the page."""
     template = files("crashpath.dashboard").joinpath("coverage_page.html").read_text(encoding="utf-8")
-    rows = [
-        ("main, nodes", report.main()),
-        ("fallback, operators", report.fallback()),
-        ("fallback, blocks", report.blocks()),
-        ("routes", report.taken()),
-        ("drills", report.drilled()),
-    ]
-    if (shapes := report.shapes()) is not None:
-        rows.append(("shapes of production", shapes))
     timings = [one for path in report.covered.paths for one in path.timings]
     heats = [heat(timings, path) for path in (Which.MAIN, Which.FALLBACK)]
     return (
@@ -72,7 +63,7 @@ def page(report: Report, before: Report | None = None) -> str:
             before=before,
             headline=headline,
             percent=percent,
-            rows=rows,
+            rows=[(name, ratio) for name, ratio, _ in rows(report)],
             phases=PHASES,
             grid=_grid(report.drills),
             outlines=[(path.path, outline(path)) for path in report.covered.paths],
@@ -94,6 +85,8 @@ def outline(path: PathCoverage) -> tuple[Branch, ...]:
     """Return the units of a path as a tree, in the order of the artefact."""
     inside: dict[str, list[Unit]] = {}
     for unit in path.units:
+        if unit.kind is Kind.PAIR:
+            continue
         inside.setdefault(unit.parent, []).append(unit)
 
     def grow(parent: str) -> tuple[Branch, ...]:

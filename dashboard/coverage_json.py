@@ -6,7 +6,8 @@ from dataclasses import asdict
 from typing import Any
 
 from crashpath.coverage.report import Report
-from crashpath.coverage.units import Ratio
+from crashpath.coverage.units import Kind, Ratio
+from crashpath.runtime.values import Path as Which
 
 
 def document(report: Report, before: Report | None = None, gate: tuple[str, ...] = ()) -> dict[str, Any]:
@@ -19,6 +20,12 @@ def document(report: Report, before: Report | None = None, gate: tuple[str, ...]
         "main": _ratio(report.main()),
         "fallback": _ratio(report.fallback()),
         "blocks": _ratio(report.blocks()),
+        "experts": {
+            f"{path} {kind}": _ratio(ratio)
+            for path in Which
+            for kind in (Kind.EXPERT, Kind.PAIR)
+            if (ratio := report.experts(path, kind)).total
+        },
         "routes": _ratio(report.taken()),
         "drills": _ratio(report.drilled()),
         "shapes": None if shapes is None else _ratio(shapes),

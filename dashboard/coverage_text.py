@@ -8,11 +8,13 @@ from collections.abc import Iterator, Sequence
 from crashpath.coverage.report import Gap, Report
 from crashpath.coverage.units import Kind, Ratio
 from crashpath.dashboard.plurals import many
+from crashpath.runtime.values import Path as Which
 
 _KINDS = (
     (Kind.NODE, "nodes of the main path that no run reached"),
     (Kind.BLOCK, "blocks of the fallback that no run entered"),
     (Kind.OP, "operators of the fallback that no run reached"),
+    (Kind.EXPERT, "experts that no traffic reached"),
     (Kind.DOMAIN, "shapes of production that no run exercised"),
     (Kind.ROUTE, "routes that nothing took"),
     ("drill", "drills that are red or were never driven"),
@@ -42,9 +44,9 @@ def lines(report: Report, before: Report | None = None) -> Iterator[str]:
     if before is not None:
         yield f"before, in release {before.release}: {headline(before)}"
     yield ""
-    for name, ratio, what in _rows(report):
+    for name, ratio, what in rows(report):
         share = percent(ratio)
-        yield f"{name:<22}{ratio.covered:>6} of {ratio.total:<6}{share:>9}  {what}"
+        yield f"{name:<29}{ratio.covered:>6} of {ratio.total:<6}{share:>9}  {what}".rstrip()
     yield from _placed(report)
     yield from _excluded(report)
     yield from _age(report)
@@ -54,10 +56,14 @@ def lines(report: Report, before: Report | None = None) -> Iterator[str]:
         yield "in the field, and no drill has proven anything of it: " + ", ".join(report.field)
 
 
-def _rows(report: Report) -> Iterator[tuple[str, Ratio, str]]:
+def rows(report: Report) -> Iterator[tuple[str, Ratio, str]]:
     yield "main, nodes", report.main(), "of the ONNX graph"
     yield "fallback, operators", report.fallback(), "of the TorchScript graph"
     yield "fallback, blocks", report.blocks(), ""
+    for path in (Which.MAIN, Which.FALLBACK):
+        for kind, word in ((Kind.EXPERT, "experts"), (Kind.PAIR, "pairs of experts")):
+            if (ratio := report.experts(path, kind)).total:
+                yield f"{word}, {path}", ratio, "that traffic reached"
     yield "routes", report.taken(), "edges of the decision graph"
     yield "drills", report.drilled(), "failure class × phase"
     shapes = report.shapes()

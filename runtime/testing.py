@@ -8,7 +8,10 @@ Kinds, each with the same arithmetic in both artefacts::
     wide     shape int64 [2]                         → y [] = the sum of that many ones: takes all memory if told so
     reshape  x float32 [n]                           → y [k, 7]: fails inside the run where 7 does not divide n
     gather   ids int64 [batch]                       → y [batch, 2]: fails inside the run for ids that are not 0…9
+    text     input_ids, attention_mask int64 [batch, sequence]
+                                                     → y [batch, 2]: of what a tokenizer gives; a sum of rows
     branches x float32 [batch, 4], steps int64 [1]   → y [batch, 4]: an If in an If in a Loop (`testing_branches`)
+    experts  x float32 [batch, 16]                   → y [batch, 16]: the top 2 of 64 experts (`testing_experts`)
 """
 
 from __future__ import annotations
@@ -23,6 +26,8 @@ import numpy as np
 
 from crashpath.runtime.folder import FALLBACK_FILE, GOLDEN_FILE, MAIN_FILE, SPEC_FILE, ModelFolder, open_folder
 from crashpath.runtime.testing_branches import SCRIPT, branch_answer, branch_nodes
+from crashpath.runtime.testing_experts import ROUTER, WEIGHTS, expert_answer, expert_nodes
+from crashpath.runtime.testing_experts import SCRIPT as EXPERTS
 from crashpath.runtime.values import Arrays
 
 OPSET = 17
@@ -191,6 +196,15 @@ def _reshape_nodes() -> tuple[list[Any], list[Any]]:
     return [_node("Reshape", ["x", "target"], ["y"])], [_constant("target", np.array([-1, 7], np.int64))]
 
 
+def _text_nodes() -> tuple[list[Any], list[Any]]:
+    nodes = [
+        _node("Gather", ["table", "input_ids"], ["rows"], axis=0),
+        _node("Cast", ["attention_mask"], ["mask"], to=1),
+        _node("Einsum", ["rows", "mask"], ["y"], equation="bsd,bs->bd"),
+    ]
+    return nodes, [_constant("table", TABLE)]
+
+
 def _gather_nodes() -> tuple[list[Any], list[Any]]:
     return [_node("Gather", ["table", "ids"], ["y"], axis=0)], [_constant("table", TABLE)]
 
@@ -258,5 +272,26 @@ KINDS: dict[str, Kind] = {
         {},
         {"x": np.full((2, 4), 0.25, np.float32), "steps": np.array([3], np.int64)},
         branch_answer,
+    ),
+    "text": Kind(
+        (("input_ids", "int64", ("batch", "sequence")), ("attention_mask", "int64", ("batch", "sequence"))),
+        ("y", "float32", ("batch", 2)),
+        _text_nodes,
+        "return (torch.embedding(self.table, input_ids) * attention_mask.unsqueeze(2)).sum(1)",
+        {"table": TABLE},
+        {
+            "input_ids": np.array([[2, 5, 6, 3], [2, 7, 3, 0]], np.int64),
+            "attention_mask": np.array([[1, 1, 1, 1], [1, 1, 1, 0]], np.int64),
+        },
+        lambda feed: (TABLE[feed["input_ids"]] * feed["attention_mask"][..., None]).sum(1).astype(np.float32),
+    ),
+    "experts": Kind(
+        (("x", "float32", ("batch", 16)),),
+        ("y", "float32", ("batch", 16)),
+        expert_nodes,
+        EXPERTS,
+        {"router": ROUTER, "experts": WEIGHTS},
+        {"x": np.eye(16, dtype=np.float32)[:3]},
+        expert_answer,
     ),
 }
