@@ -9,6 +9,7 @@ from pathlib import Path
 from crashpath.runtime.errors import ModelFolderError
 from crashpath.runtime.finding import Check, Result, fail, ok, skip, warn
 from crashpath.runtime.folder import FALLBACK_FILE, GOLDEN_FILE, MAIN_FILE, SPEC_FILE, ModelFolder, file_hash
+from crashpath.runtime.folder_read import ABSENT, FILE, kind_of, open_plain, special
 from crashpath.runtime.look import MIB, Look
 from crashpath.runtime.wording import many, size
 
@@ -27,7 +28,10 @@ def spec(look: Look) -> Result:
 
 
 def readable(look: Look) -> Result:
-    """Whoever runs this may read every file of the folder."""
+    """Whoever runs this may read every file of the folder, and nothing in it waits for ever when it is opened."""
+    if (found := special(look.path, look.model.named)) is not None:
+        name, kind = found
+        return fail(f"{name} is a {kind} where a file belongs", f"Remove {look.path / name} and put the file there.")
     closed = [path for path in _present(look.model) if not _opens(path)]
     if not os.access(look.path, os.X_OK):
         closed.insert(0, look.path)
@@ -35,11 +39,10 @@ def readable(look: Look) -> Result:
         return ok(f"{SPEC_FILE} and {many(len(_present(look.model)) - 1, 'file')} can be read")
     first = closed[0]
     told = ", ".join(one.name for one in closed)
-    if first == look.path or first.is_file():
+    if first == look.path or kind_of(first) == FILE:
         mode = "a+rx" if first == look.path else "a+r"
         return fail(f"{told} cannot be read by user {os.geteuid()}", f"chmod {mode} {first}")
-    kind = "folder" if first.is_dir() else "pipe, socket or device"
-    return fail(f"{told} is a {kind} where a file belongs", f"Remove {first} and put the file there.")
+    return fail(f"{told} is a {kind_of(first)} where a file belongs", f"Remove {first} and put the file there.")
 
 
 def present(name: str) -> Callable[[Look], Result]:
@@ -47,11 +50,12 @@ def present(name: str) -> Callable[[Look], Result]:
 
     def run(look: Look) -> Result:
         path = look.model.path / name
-        if not path.exists():
+        kind = kind_of(path)
+        if kind == ABSENT:
             return fail(f"{name} is not there", f"Copy {name} of this model into {look.path}, or: {look.export}")
-        if path.is_file() and path.stat().st_size == 0:
+        if kind == FILE and path.stat().st_size == 0:
             return fail(f"{name} is empty", f"Copy {name} again; the copy was cut short.")
-        if not path.is_file() or not _opens(path):
+        if not _opens(path):
             return skip(f"{name} cannot be read")
         return ok(f"{name}, {size(path.stat().st_size)}")
 
@@ -74,7 +78,7 @@ def hashed(look: Look) -> Result:
     changed, lacking = [], []
     for name, digest in model.files:
         path = model.path / name
-        if not path.exists():
+        if kind_of(path) == ABSENT:
             lacking += [name] if name not in known else []
         elif _opens(path) and not _is_pointer(path) and file_hash(path) != digest:
             changed.append(name)
@@ -93,15 +97,11 @@ def golden(look: Look) -> Result:
     """The golden feed and its answer can be read, and fit the declared inputs and outputs."""
     model = look.model
     try:
-        feed, answer = model.golden()
+        feed, _ = model.golden()
     except ModelFolderError as error:
         return fail(_brief(str(error)), f"Copy {GOLDEN_FILE} again, or: {look.export}")
-    for spec_, array in [(one, feed[one.name]) for one in model.inputs] + [
-        (one, answer[one.name]) for one in model.outputs
-    ]:
-        if array.dtype.name != spec_.dtype or array.ndim != len(spec_.shape):
-            told = f"{array.dtype.name} of rank {array.ndim} where {spec_.dtype} of rank {len(spec_.shape)} is declared"
-            return fail(f"{GOLDEN_FILE}: {spec_.name} is {told}", f"Write the folder anew: {look.export}")
+    except MemoryError:
+        return fail(f"{GOLDEN_FILE} is larger than the memory that is left", f"Take a smaller example: {look.export}")
     shapes = ", ".join(f"{name}{list(array.shape)}" for name, array in feed.items())
     return ok(f"a feed of {shapes}")
 
@@ -117,26 +117,21 @@ def space(look: Look) -> Result:
 
 
 def _present(model: ModelFolder) -> list[Path]:
-    names = {MAIN_FILE, FALLBACK_FILE, GOLDEN_FILE, SPEC_FILE} | {name for name, _ in model.files}
-    if model.tokenizer is not None:
-        names |= {name for name in (model.tokenizer.file, model.tokenizer.fallback) if name is not None}
-    return [path for path in (model.path / name for name in sorted(names)) if path.exists()]
+    return [path for path in (model.path / name for name in model.named) if kind_of(path) != ABSENT]
 
 
 def _opens(path: Path) -> bool:
-    if not path.is_file():  # to open a named pipe would wait for a writer
-        return False
     try:
-        with path.open("rb"):
+        with open_plain(path):
             return True
     except OSError:
         return False
 
 
 def _is_pointer(path: Path) -> bool:
-    if not path.is_file() or path.stat().st_size > _POINTER_SIZE or not _opens(path):
+    if kind_of(path) != FILE or path.stat().st_size > _POINTER_SIZE or not _opens(path):
         return False
-    with path.open("rb") as file:
+    with open_plain(path) as file:
         return file.read(len(_POINTER)) == _POINTER
 
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 from crashpath.runtime.finding import Check, Result, fail, ok
 from crashpath.runtime.folder import MAIN_FILE
+from crashpath.runtime.folder_read import FILE, kind_of
 from crashpath.runtime.look import Look
 from crashpath.runtime.probe_child import GRAPH
 from crashpath.runtime.wording import many, size
@@ -30,7 +31,7 @@ def external(look: Look) -> Result:
         path = look.model.path / piece.file
         if ".." in Path(piece.file).parts or Path(piece.file).is_absolute():
             return fail(f"weights in {piece.file}, outside the folder", "Export again with weights beside the graph.")
-        if not path.is_file():
+        if kind_of(path) != FILE:
             return fail(f"weights are in {piece.file}, which is not there", f"Copy {piece.file} into {look.path}.")
         if (there := path.stat().st_size) < piece.end:
             return fail(f"{piece.file} has {there:,} of at least {piece.end:,} bytes", f"Copy {piece.file} again.")

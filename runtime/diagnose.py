@@ -25,7 +25,7 @@ from crashpath.runtime.checks_memory import MEMORY_CHECKS
 from crashpath.runtime.checks_paths import PATH_CHECKS
 from crashpath.runtime.errors import ModelFolderError
 from crashpath.runtime.finding import Check, Finding, Status, skip
-from crashpath.runtime.folder import open_folder
+from crashpath.runtime.folder import read_folder
 from crashpath.runtime.look import Look, Wanted
 
 _PROVIDER, _DRIVER, *_DEVICE = DEVICE_CHECKS
@@ -112,7 +112,7 @@ def with_needs(*ids: str) -> tuple[Check, ...]:
 
 def _look(path: Path, wanted: Wanted, *, ahead: bool) -> Look:
     try:
-        return Look(path, wanted, folder=open_folder(path), ahead=ahead)
+        return Look(path, wanted, folder=read_folder(path), ahead=ahead)
     except ModelFolderError as error:
         return Look(path, wanted, problem=error, ahead=ahead)
 

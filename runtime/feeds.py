@@ -9,8 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from crashpath.runtime.errors import InputError
-from crashpath.runtime.folder import TensorSpec
+from crashpath.runtime.tensors import TensorSpec
 from crashpath.runtime.values import Arrays
+
+FEED = "feed"
+"""In place of an input's name, where the whole feed is at fault."""
 
 
 class FeedCheck:
@@ -26,6 +29,8 @@ class FeedCheck:
         Values are arrays of the declared dtype and rank; fixed dimensions have the declared size, and a word has one
         size wherever it stands. A list or number is refused: what dtype it was meant to have cannot be known.
         """
+        if type(feed) is not dict and not isinstance(feed, Mapping):  # the first alone is quick
+            raise InputError(FEED, self._no_feed(feed))
         words: dict[str, tuple[int, str]] = {}
         arrays: dict[str, NDArray[Any]] = {}
         for name, dtype, shape, rank in self._inputs:
@@ -44,6 +49,10 @@ class FeedCheck:
             unknown = min(str(name) for name in feed if name not in self._names)
             raise InputError(unknown, f"the model has no input {unknown!r}; it takes {', '.join(sorted(self._names))}")
         return arrays
+
+    def _no_feed(self, value: object) -> str:
+        names = ", ".join(sorted(self._names)) or "none"
+        return f"a feed is a mapping of input names ({names}) to numpy arrays; this is a {type(value).__name__}"
 
 
 def _dimension(

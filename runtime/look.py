@@ -9,6 +9,7 @@ from pathlib import Path
 from crashpath.runtime import machine
 from crashpath.runtime.errors import ModelFolderError
 from crashpath.runtime.folder import ModelFolder
+from crashpath.runtime.folder_read import FILE, kind_of, special
 from crashpath.runtime.graph_facts import GraphFacts
 from crashpath.runtime.probe import Probe, ProbeRequest, probe
 from crashpath.runtime.probe_child import GRAPH, MAIN, PROVIDER, TOKENIZER, TORCHSCRIPT
@@ -83,12 +84,14 @@ class Look:
         self._pool.shutdown(wait=True, cancel_futures=True)
 
     def _worth(self) -> tuple[Ask, ...]:
-        """Children that can tell something, the slowest first."""
+        """Children that can tell something, the slowest first; none where one would wait for ever for a file."""
         model = self.model
+        if special(model.path, model.named) is not None:
+            return ()
         found: list[Ask] = []
         kinds = ((TORCHSCRIPT, model.fallback), (MAIN, model.main), (GRAPH, model.main))
-        found += [Ask(kind) for kind, file in kinds if file.is_file()]
-        if model.tokenizer is not None and (model.path / model.tokenizer.file).is_file():
+        found += [Ask(kind) for kind, file in kinds if kind_of(file) == FILE]
+        if model.tokenizer is not None and kind_of(model.path / model.tokenizer.file) == FILE:
             found.append(Ask(TOKENIZER))
         return tuple(found)
 

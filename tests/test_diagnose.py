@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import re
 import shutil
 import stat
 import tempfile
+import zipfile
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,12 +60,12 @@ def good(kinds: Path, tmp_path: Path) -> Path:
 
 def seal(folder: Path) -> None:
     """Write the files' hashes into model.toml, as if they had been exported so."""
-    spec = folder / "model.toml"
-    text = spec.read_text()
+    path = folder / "model.toml"
+    text = path.read_text()
     for name in re.findall(r'^"(.+)" = "[0-9a-f]{64}"$', text, re.MULTILINE):
         if (folder / name).is_file():
             text = re.sub(rf'^"{re.escape(name)}" = .*$', f'"{name}" = "{file_hash(folder / name)}"', text, flags=re.M)
-    spec.write_text(text)
+    path.write_text(text)
 
 
 def edit(change: Callable[[onnx.ModelProto], object]) -> Callable[[Path], None]:
@@ -115,6 +117,47 @@ def other_golden(change: Callable[[dict[str, np.ndarray]], object]) -> Callable[
     return spoil
 
 
+def spec(old: str, new: str) -> Callable[[Path], None]:
+    """Change the text of model.toml, in one place."""
+
+    def spoil(folder: Path) -> None:
+        text = (folder / "model.toml").read_text()
+        assert old in text
+        (folder / "model.toml").write_text(text.replace(old, new, 1))
+
+    return spoil
+
+
+def undeclare(name: str) -> Callable[[Path], None]:
+    """Take a file out of [files]: then the graph alone names it."""
+
+    def spoil(folder: Path) -> None:
+        text = (folder / "model.toml").read_text()
+        (folder / "model.toml").write_text(re.sub(rf'^"{re.escape(name)}" = .*\n', "", text, flags=re.MULTILINE))
+
+    return spoil
+
+
+def device(path: Path) -> None:
+    """A link to a device that is empty when it is read."""
+    path.symlink_to("/dev/null")
+
+
+def one_array(path: Path) -> None:
+    """One array, where an archive of arrays belongs."""
+    with path.open("wb") as file:
+        np.save(file, np.zeros(3))
+
+
+def huge_array(path: Path) -> None:
+    """An archive whose arrays announce 16 TiB each."""
+    out = io.BytesIO()
+    np.lib.format.write_array_header_1_0(out, {"descr": "<f4", "fortran_order": False, "shape": (1 << 40, 4)})
+    with zipfile.ZipFile(path, "w") as archive:
+        for name in ("in.x.npy", "out.y.npy"):
+            archive.writestr(name, out.getvalue())
+
+
 def other_signature(folder: Path) -> None:
     """Put the TorchScript of another model beside this graph: ``folder`` has it at hand as ``other``."""
     os.replace(folder / "other", folder / "model.ts.pt")
@@ -124,8 +167,8 @@ def limits(name: str, value: object) -> Callable[[Path], None]:
     """Set one of the folder's limits."""
 
     def spoil(folder: Path) -> None:
-        spec = folder / "model.toml"
-        spec.write_text(re.sub(rf"^{name} = .*$", f"{name} = {value}", spec.read_text(), flags=re.MULTILINE))
+        path = folder / "model.toml"
+        path.write_text(re.sub(rf"^{name} = .*$", f"{name} = {value}", path.read_text(), flags=re.MULTILINE))
 
     return spoil
 
@@ -221,6 +264,29 @@ BROKEN = (
         "folder in place of a file", instead("model.ts.pt", os.mkdir), ("files.readable",), r"Remove .*model\.ts\.pt"
     ),
     Broken("pipe in place of a file", instead("model.onnx", os.mkfifo), ("files.readable",), r"Remove .*model\.onnx"),
+    Broken("pipe for the feed", instead("golden.npz", os.mkfifo), ("files.readable",), r"Remove .*golden\.npz"),
+    Broken("pipe for model.toml", instead("model.toml", os.mkfifo), ("folder.spec",), "export", sealed=False),
+    Broken("device for model.toml", instead("model.toml", device), ("folder.spec",), "export", sealed=False),
+    Broken("device for the fallback", instead("model.ts.pt", device), ("files.readable",), r"Remove .*model\.ts\.pt"),
+    Broken(
+        "pipe for external data",
+        lambda folder: (undeclare("model.onnx.data")(folder), instead("model.onnx.data", os.mkfifo)(folder)),
+        ("files.readable", "fallback.file"),
+        r"Remove .*model\.onnx\.data",
+        kind="external",
+    ),
+    Broken("golden file with one array alone", instead("golden.npz", one_array), ("golden.file",), r"Copy golden\.npz"),
+    Broken("golden file beyond all memory", instead("golden.npz", huge_array), ("golden.file",), r"Copy golden\.npz"),
+    Broken("size that the feed has not", spec('"batch", 4', '"batch", 7'), ("golden.file",), r"crashpath export"),
+    Broken("size that the answer has not", spec('"batch", 3', '"batch", 7'), ("golden.file",), r"crashpath export"),
+    Broken("size below zero", spec('"batch", 4', '"batch", -4'), ("folder.spec",), r"Mend model\.toml"),
+    Broken("limit that is no number", limits("deadline_ms", "nan"), ("folder.spec",), r"Mend model\.toml"),
+    Broken("limit in words", limits("load_s", '"60"'), ("folder.spec",), r"Mend model\.toml"),
+    Broken("limit beyond all memory", limits("memory_mib", 99999999999999), ("folder.spec",), r"Mend model\.toml"),
+    Broken("files that are no table", spec("[files]", "[[files]]"), ("folder.spec",), r"Mend model\.toml"),
+    Broken(
+        "file name too long", spec("[files]", f'[files]\n"{"x" * 5000}" = "0"'), ("folder.spec",), r"Mend model\.toml"
+    ),
     Broken(
         "unknown operator",
         edit(lambda model: setattr(model.graph.node[0], "op_type", "Wonder")),
@@ -355,8 +421,8 @@ def texts(tmp_path_factory: pytest.TempPathFactory) -> Path:
     (folder / "vocab.txt").write_text("\n".join(words) + "\n")
     made = Tokenizer(WordPiece({word: number for number, word in enumerate(words)}, unk_token="[UNK]"))
     made.save(str(folder / "tokenizer.json"))
-    spec = TokenizerSpec("tokenizer.json", "vocab.txt", 16)
-    told = f'file = "{spec.file}"\nfallback = "{spec.fallback}"\nmax_tokens = {spec.max_tokens}\n'
+    step = TokenizerSpec("tokenizer.json", "vocab.txt", 16)
+    told = f'file = "{step.file}"\nfallback = "{step.fallback}"\nmax_tokens = {step.max_tokens}\n'
     text = (folder / "model.toml").read_text()
     (folder / "model.toml").write_text(text.replace("[files]\n", f"[tokenizer]\n{told}\n[files]\n", 1))
     return folder

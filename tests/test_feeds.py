@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -60,6 +61,22 @@ def test_absent() -> None:
     del feed["scale"]
     with pytest.raises(InputError, match="'scale' is missing"):
         FeedCheck(INPUTS)(feed)
+
+
+@pytest.mark.parametrize("feed", [None, [np.zeros((3, 5), np.int64)], np.zeros(3), "ids", 7, {"ids"}])
+def test_what_is_no_feed_at_all(feed: Any) -> None:
+    """What is no mapping is the caller's error like any other wrong feed, and is told what a feed is."""
+    with pytest.raises(
+        InputError, match=r"mapping of input names \(ids, mask, scale\) to numpy arrays; this is"
+    ) as raised:
+        FeedCheck(INPUTS)(feed)
+    assert raised.value.input == "feed"
+    assert type(feed).__name__ in str(raised.value)
+
+
+def test_any_mapping_is_a_feed() -> None:
+    """A mapping need not be a dict."""
+    assert list(FeedCheck(INPUTS)(MappingProxyType(_feed()))) == ["ids", "mask", "scale"]
 
 
 def test_a_word_twice_in_one_input() -> None:
