@@ -415,17 +415,17 @@ def test_strikes_at_load(folder: ModelFolder, make: Callable[..., WorkerLane]) -
     assert (facts.loads, facts.failed_loads, facts.restarts) == (4, 2, 1)
 
 
-def test_a_model_that_never_comes_is_a_load_timeout(tmp_path: FilePath, make: Callable[..., WorkerLane]) -> None:
-    """Rule: a load from a pipe that nobody feeds ends by the load's deadline, and its process with it."""
-    folder = tiny_folder(tmp_path, fallback=False)
-    folder.main.unlink()
-    os.mkfifo(folder.main)
+@pytest.mark.usefixtures("strikes")
+def test_a_model_that_never_comes_is_a_load_timeout(folder: ModelFolder, make: Callable[..., WorkerLane]) -> None:
+    """Rule: a load that does not end by itself ends by its deadline, and its process with it."""
     lane = make(folder)
+    lane.arm(Strike("lane_strikes:wait", Phase.LOAD, "600"))
     with pytest.raises(LoadTimeout) as caught:
         lane.load(3.0)
     assert caught.value.phase == "load"
     assert lane.facts().state is LaneState.DOWN
     assert isinstance(lane.facts().failure, LoadTimeout)
+    _until(lambda: not _children())
 
 
 def test_what_cannot_be_loaded(tmp_path: FilePath, make: Callable[..., WorkerLane]) -> None:
