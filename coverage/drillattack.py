@@ -1,25 +1,26 @@
 """Attack a stage with one fault in one phase: arm or spoil, send requests, see what happens, undo.
 
-An attack only does and sees; `drill` judges. Whatever happens in between, the strike is disarmed and the folder mended.
+An attack only does and sees; `drilljudge` judges. Whatever happens in between, the strike is disarmed and the folder
+mended.
 """
 
 from __future__ import annotations
 
 import os
 import time
-import traceback
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import replace
 from pathlib import Path
 
 from crashpath.coverage.drillfolder import tokenizer_file
 from crashpath.coverage.drillplan import DrillPlan
+from crashpath.coverage.drillseen import Seen, note_marks, trace, words
 from crashpath.coverage.drillstage import Asked, Stage
-from crashpath.coverage.overhear import Overheard, alive
+from crashpath.coverage.overhear import Overheard
 from crashpath.coverage.spoilers import Broken, Spoiler, file_of, spoiled, spoiler
 from crashpath.coverage.strikes import FUNCTION, packed, read_marks, strike
-from crashpath.runtime import routes
+from crashpath.coverage.witness import refusal
 from crashpath.runtime.lane import LaneState
 from crashpath.runtime.values import Path as Which
 from crashpath.runtime.values import Phase, Strike
@@ -31,135 +32,141 @@ _BUSY_S = 0.1
 """Processor seconds that a loop takes at the least before it counts as seen."""
 
 
-@dataclass(slots=True)
-class Seen:
-    """What an attack saw. ``since`` is the number of the first event that it may have caused."""
-
-    since: int
-    asked: list[Asked] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    printed: str = ""
-
-    def note(self, text: str) -> None:
-        """Keep an observation, once."""
-        if text and text not in self.notes:
-            self.notes.append(text)
-
-
 def attack(stage: Stage, plan: DrillPlan, phase: Phase) -> Seen:
     """Drive one attack and undo it. The path that was struck may still be coming back when this returns."""
     which = Which(plan.path)
     seen = Seen(len(stage.heard()))
     lane = stage.lanes[which]
+    stage.props.observe()  # what came before is none of this drill's
 
     def pid_of() -> int | None:
         return os.getpid() if stage.isolation == "in_process" else lane.facts().pid
 
     with Overheard(pid_of) as heard:
         if phase is Phase.PREPARE:
-            _prepare(stage, plan, seen)
+            _prepare(stage, plan, seen, heard)
         elif phase is Phase.INFER and plan.spoiler:
             _poisoned(stage, plan, seen, heard)
         elif phase is Phase.INFER:
-            _struck_run(stage, plan, which, seen)
+            _struck_run(stage, plan, which, seen, heard)
         else:
-            _struck_load(stage, plan, phase, which, seen)
-        seen.printed = heard.printed()
+            _struck_load(stage, plan, phase, which, seen, heard)
+        seen.output = heard.printed()
     for event in stage.failures(seen.since, which):
-        seen.note(f"{event.type}: {event.message}")
+        seen.hear(f"{event.type}: {event.message}")
     for asked in seen.asked:
         cause = asked.answer.cause if asked.answer is not None else asked.error
         if cause is not None:
-            seen.note(f"{cause}{_evidence(cause)}")
-            seen.printed = seen.printed or _trace(cause)
+            seen.hear(f"{cause}{_evidence(cause)}")
+            seen.trace = seen.trace or trace(cause)
     seen.note(stage.props.observe())
     return seen
 
 
-def _prepare(stage: Stage, plan: DrillPlan, seen: Seen) -> None:
-    with _in_prepare(stage, plan, seen):
-        for _ in range(HITS):
-            seen.asked.append(stage.ask("raw"))
+def struck_requests(stage: Stage) -> int:
+    """How many requests in a row can meet a fault: a policy that leaves for good leaves at the first."""
+    return 1 if stage.policy.sticky else HITS
 
 
-@contextmanager
-def _in_prepare(stage: Stage, plan: DrillPlan, seen: Seen) -> Iterator[None]:
+def _prepare(stage: Stage, plan: DrillPlan, seen: Seen, heard: Overheard) -> None:
+    assert stage.prepared is not None  # phases that the folder has no step for are not driven
     if plan.spoiler:
-        with _spoiled(stage, spoiler(plan.spoiler)) as broken:
-            seen.note(broken.observe())
-            yield
+        with _spoiled(stage, spoiler(plan.spoiler), seen):
+            stage.prepared.renew()
+            seen.asked += [replace(stage.ask("raw"), struck=True) for _ in range(HITS)]
         return
     marks = stage.marks_file()
     argument = packed(plan.strike, marks, stage.props.fill(plan.argument_in("in_process")))
-    stage.before_prepare = lambda: strike(argument)
+    seen.wanted = HITS
+    stage.prepared.before = lambda: strike(argument)
     try:
-        yield
+        seen.asked += [_watched(stage, marks, "raw") for _ in range(HITS)]
     finally:
-        stage.before_prepare = None
-        _note_marks(marks, seen)
+        stage.prepared.before = None
+        note_marks(seen, marks, heard.how)
 
 
-def _struck_run(stage: Stage, plan: DrillPlan, which: Which, seen: Seen) -> None:
+def _watched(stage: Stage, marks: Path, kind: str = "golden") -> Asked:
+    """Ask, and say by its marks whether the strike hit this request."""
+    before = len(read_marks(marks).pids)
+    asked = stage.ask(kind)
+    return replace(asked, struck=len(read_marks(marks).pids) > before)
+
+
+def _struck_run(stage: Stage, plan: DrillPlan, which: Which, seen: Seen, heard: Overheard) -> None:
     """Strike requests, and ask in between while the path is away, as clients do."""
     marks = stage.marks_file()
     argument = packed(plan.strike, marks, stage.props.fill(plan.argument_in(stage.isolation)))
+    seen.wanted = struck_requests(stage)
     with stage.session.armed(which, Strike(FUNCTION, Phase.INFER, argument, times=HITS)):
         for _ in range(HITS):
-            seen.asked.append(stage.ask())
-            _note_marks(marks, seen)
+            seen.asked.append(_watched(stage, marks))
+            note_marks(seen, marks, heard.how)
             if stage.lanes[which].facts().state is not LaneState.READY:
-                seen.asked.append(stage.ask())
+                seen.asked.append(_watched(stage, marks))
             stage.wait(which, stage.pace.recover)
-    _note_marks(marks, seen)
+    note_marks(seen, marks, heard.how)
 
 
 def _poisoned(stage: Stage, plan: DrillPlan, seen: Seen, heard: Overheard) -> None:
     """Put the poisonous model into service, and send it the request that it cannot take."""
-    with _spoiled(stage, spoiler(plan.spoiler)):
+    with _spoiled(stage, spoiler(plan.spoiler), seen):
         stage.take_down(Which.MAIN)
         if not stage.wait(Which.MAIN, stage.pace.recover):
             seen.note("the poisonous model did not come up")
             return
         seen.since = len(stage.heard())
-        for _ in range(HITS):
+        for number in range(HITS):
             before = heard.computed()
-            asked = stage.ask("poison")
+            asked = replace(stage.ask("poison"), struck=number < struck_requests(stage))
             seen.asked.append(asked)
             spent = heard.computed() - before
             if spent >= _BUSY_S:
                 seen.note(f"the path computed {spent:.1f} s for the request")
+            seen.note(words(asked.answer.cause if asked.answer is not None else asked.error))
             stage.wait(Which.MAIN, stage.pace.recover)
     stage.take_down(Which.MAIN)  # what it serves now is the poisonous model still
 
 
-def _struck_load(stage: Stage, plan: DrillPlan, phase: Phase, which: Which, seen: Seen) -> None:
+def _struck_load(stage: Stage, plan: DrillPlan, phase: Phase, which: Which, seen: Seen, heard: Overheard) -> None:
     """Take the path down and let its next load fail; ask all the while."""
     if plan.spoiler:
-        with _spoiled(stage, spoiler(plan.spoiler)) as broken:
+        with _spoiled(stage, spoiler(plan.spoiler), seen) as broken:
             stage.take_down(which)
             _ask_until_told(stage, phase, which, seen, lambda: seen.note(broken.observe()))
         return
     marks = stage.marks_file()
     argument = packed(plan.strike, marks, stage.props.fill(plan.argument_in(stage.isolation)))
     waits = plan.strike.startswith("waiting.") or plan.strike == "process.stopped"
-    with stage.session.armed(which, Strike(FUNCTION, phase, argument, times=1 if waits else HITS)):
+    seen.wanted = 1 if waits else HITS
+
+    def look() -> None:
+        seen.hits = len(read_marks(marks).pids)
+
+    with stage.session.armed(which, Strike(FUNCTION, phase, argument, times=seen.wanted)):
         stage.take_down(which)
-        _ask_until_told(stage, phase, which, seen, lambda: None)
-    _note_marks(marks, seen)
+        _ask_until_told(stage, phase, which, seen, look)
+    note_marks(seen, marks, heard.how)
 
 
 def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: Callable[[], None]) -> None:
-    """Ask until the session has told of the failed load and a request has met it, and once more after that."""
+    """Ask until all loads that shall fail were hit, one was told of, and a request met it; and once more after that.
+
+    A request has met a failed load where its path was down before and after it, with no load in between.
+    """
+    lane = stage.lanes[which]
+    failed = lane.facts().failed_loads
     end = time.monotonic() + stage.pace.load + stage.pace.recover
-    met = which is Which.FALLBACK
     more = 1
     while time.monotonic() < end:
+        before = lane.facts()
         asked = stage.ask()
-        seen.asked.append(asked)
+        after = lane.facts()
+        down = before.state is LaneState.DOWN is after.state and before.loads == after.loads
+        seen.asked.append(replace(asked, struck=down and before.failed_loads > failed))
         look()
         told = any(event.phase == phase for event in stage.failures(seen.since, which))
-        met = met or asked.answer is None or asked.answer.route.startswith((f"{phase}:", routes.SWITCHED))
-        if told and met:
+        if told and seen.hits >= seen.wanted and any(one.struck for one in seen.asked):
             if not more:
                 return
             more -= 1
@@ -167,35 +174,17 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
 
 
 @contextmanager
-def _spoiled(stage: Stage, how: Spoiler) -> Iterator[Broken]:
+def _spoiled(stage: Stage, how: Spoiler, seen: Seen) -> Iterator[Broken]:
+    """Break the file, and ask its library about it, unless it is a poison, which the library takes, or a FIFO."""
     file = file_of(how, stage.folder.path, tokenizer_file(stage.folder))
     assert file is not None  # plans whose file the folder lacks are not driven
     with spoiled(how, file) as broken:
+        if not how.poisons and not file.is_fifo():
+            seen.note(broken.observe())
+            seen.note(refusal(how.file, stage.folder.main if how.file == "{external}" else file))
         yield broken
-
-
-def _note_marks(marks: Path, seen: Seen) -> None:
-    """Say which processes the strike reached, whether it came back, and whether they still live."""
-    found = read_marks(marks)
-    for pid in found.pids:
-        seen.note(f"hit {'this process' if pid == os.getpid() else 'a worker'}")
-        if pid != os.getpid() and not alive(pid):
-            seen.note("that worker is gone")
-    if len(found.pids) > len(found.ended):
-        seen.note("hit, and not back")
-    for ended in found.ended:
-        seen.note(f"ended with {ended}")
 
 
 def _evidence(cause: BaseException) -> str:
     evidence = getattr(cause, "evidence", "")
     return f" ({evidence})" if evidence else ""
-
-
-def _trace(cause: BaseException) -> str:
-    """The traceback of the library's error: that of the worker where it was raised there."""
-    library = cause.__cause__
-    if library is None:
-        return ""
-    trace: str = getattr(library, "trace", "")
-    return trace or "".join(traceback.format_exception(library))

@@ -24,14 +24,14 @@ class CellName:
 
 
 CELLS: tuple[CellName, ...] = (
-    CellName("raised", "R", "was the fault seen to happen, where the path runs"),
+    CellName("raised", "R", "was the fault seen to happen, by others than the runtime under test"),
     CellName("detected", "D", "did the runtime tell of a failure of that path and phase"),
     CellName("classified", "C", "under the right failure class"),
-    CellName("routed", "T", "along the declared route"),
+    CellName("routed", "T", "did every request that met it take the declared route"),
     CellName("answered", "A", "did every request get an answer"),
     CellName("equal", "E", "was every answer the right one"),
     CellName("in_deadline", "L", "did every request end within its deadline"),
-    CellName("recovered", "B", "did the struck path answer again afterwards"),
+    CellName("recovered", "B", "did the struck path itself answer again, rightly, afterwards"),
 )
 
 
@@ -49,7 +49,8 @@ class DrillResult:
     """One fault, in one phase, driven through a session.
 
     ``requests`` were sent while the fault was there, ``unanswered`` of them got an error and ``wrong`` another answer
-    than the model's. ``observed`` is what was seen of the fault, ``printed`` what the struck process said.
+    than the model's. ``observed`` is what was seen of the fault, ``told`` what the runtime said of it, ``printed`` what
+    the struck process said.
     """
 
     fault: str
@@ -64,6 +65,7 @@ class DrillResult:
     wrong: int = 0
     seconds: float = 0.0
     observed: str = ""
+    told: str = ""
     printed: str = ""
 
     @property

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 from numpy.typing import NDArray
 
-from crashpath.coverage.modelapps import WORDS, write_tokenizer
 from crashpath.coverage.spoilers import poison
-from crashpath.runtime.folder import ModelFolder, open_folder
+from crashpath.runtime.folder import SPEC_FILE, ModelFolder, TokenizerSpec, file_hash, open_folder
+from crashpath.runtime.folder_file import told
 from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.testing import tiny_folder
-from crashpath.runtime.tokenizer import fallback_tokenizer, main_tokenizer
+from crashpath.runtime.tokenizer import Tokenize, fallback_tokenizer, from_vocabulary, main_tokenizer
+from crashpath.runtime.values import Arrays
 
-TOKENIZER = "tokenizer.json"
-TEXT = " ".join(WORDS[1:4])
+WORDS = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "load", "run", "model", "shape", "disk", "path")
+"""The vocabulary of the built-in folder: one id a row of its table."""
+TEXT = "load model path"
+_TOKENIZER = TokenizerSpec("tokenizer.json", "vocab.txt", 16)
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,11 +38,39 @@ class Exam:
     raw: str | None
 
 
+class Prepared:
+    """The prepare step that a session makes of a folder, with a place to strike before its main way.
+
+    A main way keeps the tokenizer that it has built: a file that breaks later does not matter to it. `renew` puts one
+    in its place that has read nothing yet, as in a session that was just opened.
+    """
+
+    def __init__(self, folder: ModelFolder) -> None:
+        self._folder = folder
+        self._main: Tokenize = main_tokenizer(folder)
+        self.before: Callable[[], None] | None = None
+        self.step = PrepareStep(self._prepare, fallback_tokenizer(folder))
+
+    def renew(self) -> None:
+        """Forget the tokenizer that was built."""
+        self._main = main_tokenizer(self._folder)
+
+    def _prepare(self, raw: Any) -> Arrays:
+        if self.before is not None:
+            self.before()
+        return self._main(raw)
+
+
 def built_in_folder(path: Path) -> ModelFolder:
     """Build a tiny text model at ``path``: weights in a file beside the graph, a tokenizer, and its vocabulary."""
-    folder = tiny_folder(path, kind="gather", external="model.onnx.data")
-    write_tokenizer(path / TOKENIZER)
-    return folder
+    made = tiny_folder(path, kind="text", external="model.onnx.data")
+    vocabulary = path / str(_TOKENIZER.fallback)
+    vocabulary.write_text("\n".join(WORDS) + "\n", encoding="utf-8")
+    from_vocabulary(vocabulary, lowercase=True).save(str(path / _TOKENIZER.file))
+    files = (vocabulary, path / _TOKENIZER.file)
+    hashes = tuple(sorted((*made.files, *((one.name, file_hash(one)) for one in files))))
+    (path / SPEC_FILE).write_text(told(replace(made, tokenizer=_TOKENIZER, files=hashes)), encoding="utf-8")
+    return open_folder(path)
 
 
 def copied(folder: ModelFolder, place: Path) -> ModelFolder:
@@ -50,10 +80,13 @@ def copied(folder: ModelFolder, place: Path) -> ModelFolder:
 
 
 def tokenizer_file(folder: ModelFolder) -> str | None:
-    """Return the name of the folder's tokenizer file, or ``None`` where it has none."""
-    if folder.tokenizer is not None:
-        return folder.tokenizer.file
-    return TOKENIZER if (folder.path / TOKENIZER).is_file() else None
+    """Return the name of the tokenizer file that the folder declares, or ``None`` where it declares none."""
+    return None if folder.tokenizer is None else folder.tokenizer.file
+
+
+def prepared(folder: ModelFolder) -> Prepared | None:
+    """Return the folder's prepare step, or ``None`` where it has none."""
+    return None if folder.tokenizer is None else Prepared(folder)
 
 
 def exam_of(folder: ModelFolder) -> Exam:
@@ -68,26 +101,5 @@ def exam_of(folder: ModelFolder) -> Exam:
         answer,
         poison(feed, rows) if every_row_alone else None,
         poison(answer, rows) if every_row_alone else None,
-        TEXT if tokenizer_file(folder) else None,
+        TEXT if folder.tokenizer is not None else None,
     )
-
-
-def prepare_step(folder: ModelFolder) -> PrepareStep | None:
-    """Return the folder's prepare step, built anew with each call, as in a process that has just been started."""
-    if tokenizer_file(folder) is None:
-        return None
-    if folder.tokenizer is not None:
-        return PrepareStep(lambda raw: main_tokenizer(folder)(raw), fallback_tokenizer(folder))
-    name = folder.inputs[0].name
-
-    def main(raw: str) -> Mapping[str, NDArray[Any]]:
-        from tokenizers import Tokenizer
-
-        ids = Tokenizer.from_file(str(folder.path / TOKENIZER)).encode(raw).ids
-        return {name: np.array(ids, dtype=np.int64)}
-
-    def plain(raw: str) -> Mapping[str, NDArray[Any]]:
-        words = (folder.path / "vocab.txt").read_text(encoding="utf-8").split()
-        return {name: np.array([words.index(word) for word in raw.split()], dtype=np.int64)}
-
-    return PrepareStep(main, plain)

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from collections import Counter
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 from crashpath.coverage.claims import lower_bound
-from crashpath.coverage.drill import Case
+from crashpath.coverage.drillcase import Case
 from crashpath.coverage.drillplan import missing_for
 from crashpath.coverage.drillstage import Asked, Stage
 from crashpath.coverage.strikes import FUNCTION, packed, read_marks
@@ -28,10 +28,15 @@ _USUAL = 10.0
 class MixResult:
     """``requests`` met a fault that was seen to be raised; ``others`` came beside them, also while a path was away.
 
-    ``unanswered`` and ``wrong`` count over all of them; ``misnamed`` struck requests were put under another class.
-    ``faults``: how often each was raised. ``restarts`` of the main path's worker.
+    ``wanted`` of them were asked for. ``policy`` is the one that ran, ``breaker`` its settings (empty where it has
+    none). ``unanswered`` and ``wrong`` count over all requests; ``misnamed`` struck requests were put under another
+    class. ``faults``: how often each was raised. ``restarts`` of the main path's worker.
     """
 
+    wanted: int
+    isolation: str
+    policy: str
+    breaker: tuple[tuple[str, float], ...]
     requests: int
     others: int
     unanswered: int
@@ -44,9 +49,26 @@ class MixResult:
     versions: tuple[tuple[str, str], ...]
 
     @property
+    def misses(self) -> int:
+        """Struck requests that were not answered rightly, at most."""
+        return min(self.requests, self.unanswered + self.wrong)
+
+    @property
+    def faulty(self) -> tuple[str, ...]:
+        """Why the mix is red, a reason each; nothing where it is green."""
+        found = (
+            (self.requests < self.wanted, f"{self.requests:,} of {self.wanted:,} requests met a fault"),
+            (self.unanswered > 0, f"{self.unanswered:,} unanswered"),
+            (self.wrong > 0, f"{self.wrong:,} wrong answers"),
+            (self.late > 0, f"{self.late:,} late"),
+            (self.misnamed > 0, f"{self.misnamed:,} under another class"),
+        )
+        return tuple(reason for holds, reason in found if holds)
+
+    @property
     def bound(self) -> float:
         """The share of struck requests that are answered right: lower bound, 95 % confidence."""
-        return lower_bound(self.requests, min(self.requests, self.unanswered + self.wrong))
+        return lower_bound(self.requests, self.misses)
 
 
 def mixable(cases: Sequence[Case], isolation: str) -> tuple[Case, ...]:
@@ -62,11 +84,14 @@ def mixable(cases: Sequence[Case], isolation: str) -> tuple[Case, ...]:
 
 
 def patient(policy: Policy) -> Policy:
-    """Return a breaker that a share of one failure in three never opens, so that each request is struck for real."""
+    """Return a breaker that a share of one failure in three never opens, so that each request is struck for real.
+
+    It is not the policy as it ships, so it has a name of its own.
+    """
     if policy.breaker is None:
         return policy
     settings = BreakerSettings(calls=100, minimum=20, rate=0.9)
-    return Policy(policy.name, policy.fall_back_on, settings, policy.sticky, policy.once)
+    return Policy(f"{policy.name}, patient", policy.fall_back_on, settings, policy.sticky, policy.once)
 
 
 class Mix:
@@ -93,7 +118,12 @@ class Mix:
                 break
             self._strike(self._rng.choices(self._cases, weights)[0])
             progress(self._struck)
+        policy = self._stage.policy
         return MixResult(
+            wanted=requests,
+            isolation=self._stage.isolation,
+            policy=policy.name,
+            breaker=() if policy.breaker is None else tuple(asdict(policy.breaker).items()),
             requests=self._struck,
             others=self._others,
             unanswered=self._unanswered,

@@ -7,10 +7,12 @@ from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
-from crashpath.coverage.drill import Case, DrillError, drive, not_here, null_result
+from crashpath.coverage.drill import DrillError, drive
+from crashpath.coverage.drillcase import Case, not_here, null_result
 from crashpath.coverage.drillcells import DrillResult
 from crashpath.coverage.drillfolder import built_in_folder
 from crashpath.coverage.drillstage import Pace, Stage, opened
+from crashpath.runtime.backends import CPU
 from crashpath.runtime.events import Listener
 from crashpath.runtime.folder import ModelFolder, open_folder
 from crashpath.runtime.policy import Policy
@@ -33,13 +35,21 @@ class Runner:
     """
 
     def __init__(
-        self, folder: ModelFolder, isolation: str, policy: Policy, *, pace: Pace, listeners: tuple[Listener, ...] = ()
+        self,
+        folder: ModelFolder,
+        isolation: str,
+        policy: Policy,
+        *,
+        pace: Pace,
+        listeners: tuple[Listener, ...] = (),
+        providers: tuple[str, ...] = (CPU,),
     ) -> None:
         self._folder = folder
         self._isolation = isolation
         self._policy = policy
         self._pace = pace
         self._listeners = listeners
+        self._providers = providers
         self._open = ExitStack()
         self._stage: Stage | None = None
         self.versions: tuple[tuple[str, str], ...] = ()
@@ -67,7 +77,14 @@ class Runner:
         """Return the session that is open; opens one where none is."""
         if self._stage is None:
             self._stage = self._open.enter_context(
-                opened(self._folder, self._isolation, self._policy, pace=self._pace, listeners=self._listeners)
+                opened(
+                    self._folder,
+                    self._isolation,
+                    self._policy,
+                    pace=self._pace,
+                    listeners=self._listeners,
+                    providers=self._providers,
+                )
             )
             self.versions = tuple(self._stage.versions().items())
         return self._stage

@@ -5,28 +5,26 @@ from __future__ import annotations
 import tempfile
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, cast, get_args
 
 from numpy.typing import NDArray
 
-from crashpath.coverage.drillfolder import Exam, copied, exam_of, prepare_step
+from crashpath.coverage.drillfolder import Exam, Prepared, copied, exam_of, prepared
 from crashpath.coverage.props import Props
-from crashpath.runtime.backends import OrtBackend, TorchScriptBackend
+from crashpath.runtime.backends import CPU
 from crashpath.runtime.compare import same
 from crashpath.runtime.events import Cohort, FailureEvent, Listener, Told
 from crashpath.runtime.folder import ModelFolder
-from crashpath.runtime.inprocess import InProcessLane
 from crashpath.runtime.lane import Lane, LaneState
+from crashpath.runtime.opening import Isolation, LaneSettings, lanes
 from crashpath.runtime.policy import Policy
-from crashpath.runtime.prepare import PrepareStep
 from crashpath.runtime.session import FallbackSession
 from crashpath.runtime.values import Answer, Arrays
 from crashpath.runtime.values import Path as Which
-from crashpath.runtime.workerlane import WorkerLane
 
 _KNOWN_S = 10.0
 """Seconds in which a lane at the latest knows that its worker died."""
@@ -34,21 +32,28 @@ _KNOWN_S = 10.0
 
 @dataclass(frozen=True, slots=True)
 class Pace:
-    """Seconds: ``start`` to open a session, ``load`` until a struck path must be ready again, ``recover`` to wait."""
+    """Seconds: ``start`` to open a session, ``load`` until a path that loads again must be ready, ``recover`` to wait.
+
+    ``load`` stands in for the folder's own limit, which is longer than anybody waits for a load that hangs.
+    """
 
     start: float = 120.0
-    load: float = 8.0
+    load: float = 10.0
     recover: float = 60.0
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """One request: what it got, whether that was right (``None``: no answer), and the milliseconds that it took."""
+    """One request: what it got, whether that was right (``None``: no answer), and the milliseconds that it took.
+
+    ``struck``: it met the fault, as an attack saw it; others came beside it.
+    """
 
     answer: Answer | None
     error: Exception | None
     right: bool | None
     milliseconds: float
+    struck: bool = False
 
 
 class Stage:
@@ -65,6 +70,7 @@ class Stage:
         policy: Policy,
         pace: Pace,
         heard: list[Told],
+        prepared: Prepared | None,
     ) -> None:
         self.folder = folder
         self.session = session
@@ -75,7 +81,7 @@ class Stage:
         self.policy = policy
         self.pace = pace
         self.exam: Exam = exam_of(folder)
-        self.before_prepare: Callable[[], None] | None = None
+        self.prepared = prepared
         self.raw_answer: Mapping[str, NDArray[Any]] | None = None
         self._heard = heard
         self._number = 0
@@ -129,6 +135,22 @@ class Stage:
         facts = self.session.facts()
         return dict((*facts.main.versions, *facts.fallback.versions))
 
+    def answers_itself(self, path: Which, seconds: float) -> str:
+        """Ask the path itself, past the session, until it gives the golden answer; return why not, or ``""``."""
+        end = time.monotonic() + seconds
+        while True:
+            why = self._asked_itself(path)
+            if not why or time.monotonic() >= end:
+                return why
+            time.sleep(0.05)
+
+    def _asked_itself(self, path: Which) -> str:
+        try:
+            outputs = self.lanes[path].run(self.exam.feed, time.monotonic() + self.folder.limits.deadline_ms / 1000)
+        except Exception as error:  # noqa: BLE001  # whatever the path says is the reason
+            return f"the path itself raises {type(error).__name__}: {error}"[:200]
+        return "" if same(outputs, self.exam.answer, self.folder.tolerance).equal else "the path itself answers wrongly"
+
     def take_down(self, path: Which) -> None:
         """Kill a path and wait until its lane knows, so that what comes next meets the load and not the death."""
         lane = self.lanes[path]
@@ -159,14 +181,24 @@ def opened(
     pace: Pace | None = None,
     listeners: tuple[Listener, ...] = (),
     sample: float = 0.0,
+    providers: tuple[str, ...] = (CPU,),
 ) -> Iterator[Stage]:
-    """Open a session on a copy of ``folder`` and close it, with all that was made for it, in the end."""
+    """Open a session on a copy of ``folder`` and close it, with all that was made for it, in the end.
+
+    It is made of the lanes, limits and tokenizer that a production session of the folder has, but for the time that a
+    load may take (`Pace`) and for what a drill needs to strike the prepare step.
+    """
     pace = pace or Pace()
+    if isolation not in get_args(Isolation):
+        raise ValueError(f"isolation is one of {', '.join(get_args(Isolation))}, not {isolation!r}")
     with tempfile.TemporaryDirectory(prefix="drill-") as name:
         scratch = Path(name)
         scratch.chmod(0o755)  # a strike that gives up root's rights still reaches its marks
         copy = copied(folder, scratch / "model")
-        lanes = {which: _lane(which, copy, isolation, pace) for which in Which}
+        copy = replace(copy, limits=replace(copy.limits, load_s=pace.load))
+        feed, golden = copy.golden()
+        settings = LaneSettings(cast(Isolation, isolation), providers)
+        made = dict(zip(Which, lanes(copy, feed, settings), strict=True))
         heard: list[Told] = []
         lock = threading.Lock()
 
@@ -174,50 +206,23 @@ def opened(
             with lock:
                 heard.append(told)
 
-        # The step asks for the stage when a request comes; by then there is one.
-        stages: list[Stage] = []
+        step = prepared(copy)
         session = FallbackSession(
-            lanes[Which.MAIN],
-            lanes[Which.FALLBACK],
+            made[Which.MAIN],
+            made[Which.FALLBACK],
             policy,
             inputs=copy.inputs,
             tolerance=copy.tolerance,
-            golden=copy.golden()[1],
+            golden=golden,
             deadline_ms=copy.limits.deadline_ms,
             load_s=pace.start,
-            prepare=_struck_step(prepare_step(copy), stages),
+            prepare=None if step is None else step.step,
             listeners=(listen, *listeners),
             cohort=Cohort(model=copy.name, model_hash=copy.hash),
             sample=sample,
         )
         with Props(scratch) as props, session:
-            stage = Stage(copy, session, lanes, props, scratch, isolation, policy, pace, heard)
-            stages.append(stage)
+            stage = Stage(copy, session, made, props, scratch, isolation, policy, pace, heard, step)
             if stage.exam.raw is not None:
                 stage.raw_answer = session.run_raw(stage.exam.raw).outputs
             yield stage
-
-
-def _struck_step(step: PrepareStep | None, stages: list[Stage]) -> PrepareStep | None:
-    if step is None:
-        return None
-    main = step.main
-
-    def struck(raw: Any) -> Arrays:
-        if stages and stages[0].before_prepare is not None:
-            stages[0].before_prepare()
-        return main(raw)
-
-    return PrepareStep(struck, step.fallback)
-
-
-def _lane(which: Which, folder: ModelFolder, isolation: str, pace: Pace) -> Lane:
-    feed = folder.golden()[0]
-    patience = pace.load if which is Which.MAIN else pace.start
-    if isolation == "process":
-        kind = "ort" if which is Which.MAIN else "torchscript"
-        return WorkerLane(which, kind, folder, feed, start_timeout=patience)
-    threads = folder.limits.threads
-    if which is Which.MAIN:
-        return InProcessLane(which, lambda: OrtBackend(folder, threads=threads), feed, reload_timeout=patience)
-    return InProcessLane(which, lambda: TorchScriptBackend(folder, threads), feed, reload_timeout=patience)

@@ -18,7 +18,10 @@ ORIGIN = "drill"
 
 @dataclass(frozen=True, slots=True)
 class Evidence:
-    """What all drills of a run have in common. ``versions`` are those of the libraries that ran."""
+    """What all drills of a run have in common. ``versions`` are those of the libraries that ran.
+
+    ``policy`` is that of the drills; a mix tells its own. ``limits`` are those that held, by name.
+    """
 
     at: datetime
     release: str
@@ -26,10 +29,12 @@ class Evidence:
     model_hash: str
     policy: str
     versions: tuple[tuple[str, str], ...]
+    providers: tuple[str, ...] = ()
+    limits: tuple[tuple[str, float], ...] = ()
 
 
 def store_drills(
-    session: Session, evidence: Evidence, results: Sequence[DrillResult], mix: MixResult | None = None
+    session: Session, evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult] = ()
 ) -> int:
     """Add a run and its drills, and return the run's id. Cases that could not be driven are in the run's detail."""
     versions: Json = dict(evidence.versions)
@@ -42,8 +47,10 @@ def store_drills(
         versions=versions,
         detail={
             "policy": evidence.policy,
+            "providers": list(evidence.providers),
+            "limits": dict(evidence.limits),
             "not_driven": [_not_driven(one) for one in results if one.verdict is Verdict.NULL],
-            "mix": None if mix is None else _mix(mix),
+            "mixes": [mix_json(mix) for mix in mixes],
         },
     )
     session.add(run)
@@ -62,6 +69,7 @@ def _row(run_id: int, evidence: Evidence, versions: Json, result: DrillResult) -
         fault=result.fault,
         failure_class=result.failure_class,
         phase=result.phase,
+        path=result.path,
         isolation=result.isolation,
         passed=result.verdict is Verdict.GREEN,
         cells={cell.name: cell.value for cell in result.cells},
@@ -74,8 +82,10 @@ def _row(run_id: int, evidence: Evidence, versions: Json, result: DrillResult) -
     )
 
 
-def _mix(mix: MixResult) -> Json:
-    return asdict(mix) | {"faults": dict(mix.faults), "versions": dict(mix.versions), "lower_bound": mix.bound}
+def mix_json(mix: MixResult) -> Json:
+    """Return a mix as the store and documents hold it."""
+    told = {"breaker": dict(mix.breaker), "faults": dict(mix.faults), "versions": dict(mix.versions)}
+    return asdict(mix) | told | {"errors": list(mix.errors), "red": list(mix.faulty), "lower_bound": mix.bound}
 
 
 def _not_driven(result: DrillResult) -> Json:

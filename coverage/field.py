@@ -1,7 +1,10 @@
 """Field against proof: for each class of failure that deployments really have, what stands against it.
 
-A class is *contained* where a drill of it passed (under a policy that is in use: not `account`, not `off`), *prevented*
-where a check of `diagnose` looks for its cause before anything is served, and *without proof* where there is neither.
+A class in a phase is *contained* where drills of it passed on the main path (under a policy that is in use: not
+`account`, not `off`) and none of them is red now: of each fault, in each isolation and under each policy, the last
+drill counts. *A check exists* where a check of `diagnose` looks for its cause before anything is served; whether it
+was run for this model, and passed, nothing stores, so it is no proof that anything was prevented. *Without proof* is
+the rest. Crashes of which the phase is not known are contained where no drill of the class is red, in any phase.
 """
 
 from __future__ import annotations
@@ -11,12 +14,15 @@ from dataclasses import dataclass
 from datetime import datetime
 from enum import StrEnum
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.classes import UNCLASSIFIED
+from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
+from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.tables import Cluster, CrashDaily, Signature
 from crashpath.ingest.tables_evidence import CoverageRun, Drill
-from crashpath.ingest.trends import ALL, Filters, crashes_by_class
+from crashpath.ingest.trends import ALL, Filters, conditions
+from crashpath.runtime.values import Path as Which
 
 IN_USE = ("breaker", "sticky")
 """Policies whose passing drills count."""
@@ -26,45 +32,55 @@ class Standing(StrEnum):
     """What stands against a class, the stronger first."""
 
     CONTAINED = "contained"
-    PREVENTED = "prevented"
+    CHECKED = "a check exists"
     UNPROVEN = "without proof"
 
 
 @dataclass(frozen=True, slots=True)
 class Names:
-    """A check of `diagnose`: its id, and the class that it prevents."""
+    """A check of `diagnose`: its id, and the class whose cause it looks for."""
 
     check: str
-    prevents: str
+    failure_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class FieldPart:
+    """Crashes of a class in one phase. ``drills`` pass now and ``red`` do not; ``newest`` of both."""
+
+    phase: str
+    crashes: int
+    share: float
+    drills: int
+    red: int
+    newest: datetime | None
+    standing: Standing
 
 
 @dataclass(frozen=True, slots=True)
 class FieldRow:
-    """One class in the field. ``share`` of all crashes; ``drills`` passed and ``red`` did not; ``newest`` of both."""
+    """One class in the field. ``share`` of all crashes; ``parts`` are its phases, the most crashes first."""
 
     failure_class: str
     crashes: int
     share: float
     checks: tuple[str, ...]
-    drills: int
-    red: int
-    newest: datetime | None
+    parts: tuple[FieldPart, ...]
 
     @property
     def standing(self) -> Standing:
-        """Contained before prevented: a check that is not run prevents nothing."""
-        if self.drills:
-            return Standing.CONTAINED
-        return Standing.PREVENTED if self.checks else Standing.UNPROVEN
+        """The weakest of its phases: a class is contained where it is so wherever it happens."""
+        order = list(Standing)
+        return max((part.standing for part in self.parts), key=order.index)
 
 
 @dataclass(frozen=True, slots=True)
-class Proof:
-    """Passed and red drills of a class, and when the last of them was driven."""
+class _Last:
+    """How the last drill of a fault ended."""
 
-    passed: int
-    red: int
-    newest: datetime | None
+    phase: str
+    passed: bool
+    at: datetime
 
 
 def field_against_proof(
@@ -78,39 +94,68 @@ def field_against_proof(
     """Return a row for each class that has crashes, the most crashes first.
 
     ``model_hash`` and ``since`` leave out drills of other artefacts and older ones: evidence for one hash says nothing
-    of another. Unclassified crashes can be neither prevented nor contained.
+    of another. Nothing stands against unclassified crashes.
     """
-    counts = crashes_by_class(session, filters)
-    total = sum(count.crashes for count in counts)
+    counts = _crashes(session, filters)
+    total = sum(counts.values())
     rows = []
-    for count in counts:
-        known = count.key != UNCLASSIFIED
-        proof = _proof(session, count.key, model_hash, since) if known else Proof(0, 0, None)
-        named = tuple(one.check for one in checks if one.prevents == count.key and known)
-        rows.append(
-            FieldRow(count.key, count.crashes, count.crashes / total, named, proof.passed, proof.red, proof.newest)
-        )
-    return tuple(sorted(rows, key=lambda row: -row.crashes))
+    for failure_class in dict.fromkeys(key for key, _ in counts):
+        phases = {phase: crashes for (key, phase), crashes in counts.items() if key == failure_class}
+        known = failure_class in {one.id for one in CLASSES}
+        named = tuple(one.check for one in checks if one.failure_class == failure_class and known)
+        last = _last_drills(session, failure_class, model_hash, since) if known else ()
+        parts = [_part(phase, crashes, total, last, named) for phase, crashes in phases.items()]
+        parts.sort(key=lambda part: (-part.crashes, part.phase))
+        crashes = sum(phases.values())
+        rows.append(FieldRow(failure_class, crashes, crashes / total, named, tuple(parts)))
+    return tuple(sorted(rows, key=lambda row: (-row.crashes, row.failure_class)))
 
 
 def shares(rows: Sequence[FieldRow]) -> dict[Standing, float]:
     """Return the share of crashes under each standing; they add up to 1 where there are any."""
-    return {one: sum(row.share for row in rows if row.standing is one) for one in Standing}
+    return {one: sum(part.share for row in rows for part in row.parts if part.standing is one) for one in Standing}
 
 
-def _proof(session: Session, failure_class: str, model_hash: str | None, since: datetime | None) -> Proof:
+def _part(phase: str, crashes: int, total: int, last: Sequence[_Last], checks: Sequence[str]) -> FieldPart:
+    mine = [one for one in last if phase in (UNKNOWN, one.phase)]
+    red = sum(not one.passed for one in mine)
+    unproven = Standing.CHECKED if checks else Standing.UNPROVEN
+    standing = Standing.CONTAINED if mine and not red else unproven
+    newest = max((one.at for one in mine), default=None)
+    return FieldPart(phase, crashes, crashes / total, len(mine) - red, red, newest, standing)
+
+
+def _crashes(session: Session, filters: Filters) -> dict[tuple[str, str], int]:
+    """Return crashes by failure class and phase."""
+    column = func.coalesce(Cluster.failure_class, UNCLASSIFIED)
     query = (
-        select(Drill.passed, Drill.at, CoverageRun.detail)
-        .outerjoin(CoverageRun, CoverageRun.id == Drill.run_id)
-        .where(Drill.failure_class == failure_class)
+        select(column, CrashDaily.phase, func.sum(CrashDaily.crashes))
+        .select_from(CrashDaily)
+        .join(Signature, Signature.id == CrashDaily.signature_id)
+        .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
+        .where(*conditions(filters))
+        .group_by(column, CrashDaily.phase)
+    )
+    return {(str(key), str(phase)): int(crashes) for key, phase, crashes in session.execute(query)}
+
+
+def _last_drills(
+    session: Session, failure_class: str, model_hash: str | None, since: datetime | None
+) -> tuple[_Last, ...]:
+    query = (
+        select(Drill, CoverageRun.detail)
+        .join(CoverageRun, CoverageRun.id == Drill.run_id)
+        .where(Drill.failure_class == failure_class, Drill.path == Which.MAIN)
+        .order_by(Drill.at, Drill.id)
     )
     if model_hash is not None:
         query = query.where(Drill.model_hash == model_hash)
     if since is not None:
         query = query.where(Drill.at >= since)
-    found = [(passed, at) for passed, at, detail in session.execute(query) if (detail or {}).get("policy") in IN_USE]
-    return Proof(
-        passed=sum(passed for passed, _ in found),
-        red=sum(not passed for passed, _ in found),
-        newest=max((at for _, at in found), default=None),
-    )
+    last: dict[tuple[str, ...], _Last] = {}
+    for drill, detail in session.execute(query):
+        policy = str((detail or {}).get("policy"))
+        if policy in IN_USE:
+            series = (drill.model_hash, drill.fault, drill.phase, drill.isolation, policy)
+            last[series] = _Last(drill.phase, drill.passed, drill.at)
+    return tuple(last.values())

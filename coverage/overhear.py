@@ -8,12 +8,14 @@ import threading
 from collections.abc import Callable
 from pathlib import Path
 
+from crashpath.coverage.endings import Endings
+
 _TICKS = os.sysconf("SC_CLK_TCK") if hasattr(os, "sysconf") else 100
 _LONGEST = 64 << 10
 
 
 class Overheard:
-    """Listens to the standard error of a lane's workers, those to come included, and to the time they compute.
+    """Listens to the standard error of a lane's workers, those to come included, to their time and their end.
 
     ``pid_of`` gives the process of the lane now. A thread looks every few milliseconds; use it as a context. Where
     the system has no ``/proc``, nothing is heard.
@@ -24,6 +26,7 @@ class Overheard:
         self._files: dict[int, tuple[int, int]] = {}
         self._computed: dict[int, float] = {}
         self._began: dict[int, float] = {}
+        self._endings = Endings()
         self._stop = threading.Event()
         self._thread = threading.Thread(target=self._work, name="overhear", daemon=True)
 
@@ -57,6 +60,10 @@ class Overheard:
             texts.append(os.pread(file, size - begin, begin).decode("utf-8", "replace"))
         return "".join(texts)
 
+    def how(self, pid: int, seconds: float = 2.0) -> str:
+        """Say how a worker that was seen ended; ``""`` where it did not, within ``seconds``, or was never seen."""
+        return self._endings.how(pid, seconds)
+
     def _work(self) -> None:
         while not self._stop.wait(0.01):
             self._look()
@@ -70,6 +77,7 @@ class Overheard:
             if pid not in self._began:
                 self._began[pid] = spent
                 if pid != os.getpid():
+                    self._endings.watch(pid)
                     file = os.open(f"/proc/{pid}/fd/2", os.O_RDONLY | os.O_NONBLOCK)
                     self._files[pid] = (file, os.fstat(file).st_size)
             self._computed[pid] = spent

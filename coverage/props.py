@@ -31,6 +31,7 @@ class Props:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
         self._made: dict[str, str] = {}
+        self._kills = 0
         self._stack = ExitStack()
 
     def __enter__(self) -> Props:
@@ -46,12 +47,14 @@ class Props:
         return _BRACES.sub(lambda found: self._get(found[1]), argument)
 
     def observe(self) -> str:
-        """Say what the props themselves saw: how often the kernel killed in a memory group."""
+        """Say what the props themselves saw since they were asked last: how often the kernel killed in a group."""
         group = self._made.get("memory-group")
         if group is None:
             return ""
         control = Path(group, "memory.oom_control").read_text(encoding="ascii")
-        return "; ".join(line for line in control.splitlines() if line.startswith("oom_kill "))
+        kills = sum(int(line.split()[1]) for line in control.splitlines() if line.startswith("oom_kill "))
+        before, self._kills = self._kills, kills
+        return f"oom_kill {kills - before}"
 
     def _get(self, name: str) -> str:
         if name not in self._made:

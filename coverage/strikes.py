@@ -26,6 +26,9 @@ from crashpath.coverage import (
 FUNCTION = "crashpath.coverage.strikes:strike"
 """What a `Strike` of the runtime has to name."""
 
+WORDS = 1000
+"""Characters of an error's message that a mark keeps."""
+
 MODULES: tuple[ModuleType, ...] = (
     strikes_process,
     strikes_memory,
@@ -38,7 +41,10 @@ MODULES: tuple[ModuleType, ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Marks:
-    """What the mark file of a strike says: the processes that it hit, and how often it came back or raised."""
+    """What the mark file of a strike says: the processes that it hit, and how it came back there, if it did.
+
+    ``ended`` are ``Type: message`` of what was raised, in the words of who refused, or ``without an error``.
+    """
 
     pids: tuple[int, ...]
     ended: tuple[str, ...]
@@ -77,14 +83,15 @@ def strike(argument: str) -> None:
     try:
         function(own)
     except BaseException as error:
-        _mark(marks, f"ended {type(error).__name__}")
+        words = " ".join(str(error).split())[:WORDS]
+        _mark(marks, f"ended {type(error).__name__}: {words}")
         raise
     _mark(marks, "ended without an error")
 
 
 def read_marks(marks: Path) -> Marks:
     """Read a mark file; one that is not there was never hit."""
-    lines = marks.read_text(encoding="utf-8").splitlines() if marks.exists() else []
+    lines = marks.read_text(encoding="utf-8", errors="replace").splitlines() if marks.exists() else []
     return Marks(
         pids=tuple(int(line.removeprefix("hit ")) for line in lines if line.startswith("hit ")),
         ended=tuple(line.removeprefix("ended ") for line in lines if line.startswith("ended ")),
@@ -94,6 +101,6 @@ def read_marks(marks: Path) -> Marks:
 def _mark(marks: str, line: str) -> None:
     file = os.open(marks, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o666)
     try:
-        os.write(file, f"{line}\n".encode())
+        os.write(file, f"{line}\n".encode("utf-8", "backslashreplace"))
     finally:
         os.close(file)

@@ -4,34 +4,49 @@ from __future__ import annotations
 
 import signal
 import threading
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
-from typing import Any
 
 import typer
 
-from crashpath.coverage.drill import Case, DrillError, cases_of
+from crashpath.coverage.drill import DrillError
+from crashpath.coverage.drillcase import Case, cases_of
 from crashpath.coverage.drillcells import DrillResult, Verdict
+from crashpath.coverage.drillclaim import claimed
 from crashpath.coverage.drilllogs import write_logs
 from crashpath.coverage.drillmix import Mix, MixResult, mixable, patient
 from crashpath.coverage.drillplan import ISOLATIONS
 from crashpath.coverage.drillrun import Runner, folder_to_drill
 from crashpath.coverage.drillstage import Pace, opened
 from crashpath.coverage.drillstore import Evidence, store_drills
-from crashpath.coverage.fault import Fault, missing
 from crashpath.coverage.faults import FAULTS
-from crashpath.dashboard.drill_text import LEGEND, drill_line, field_lines, mix_lines, summary_lines, totals
+from crashpath.coverage.field import FieldRow, Names, field_against_proof
+from crashpath.dashboard.drill_json import document, fault_json
+from crashpath.dashboard.drill_text import (
+    LEGEND,
+    claim_line,
+    drill_line,
+    field_lines,
+    mix_lines,
+    nothing_driven,
+    opening_lines,
+    summary_lines,
+    verdict_line,
+)
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 from crashpath.ingest.store import open_store
+from crashpath.runtime.diagnose import CHECKS
 from crashpath.runtime.errors import ServingError
 from crashpath.runtime.folder import ModelFolder
+from crashpath.runtime.look import CPU
 from crashpath.runtime.policy import POLICIES
 
 BOTH = "both"
@@ -57,7 +72,7 @@ def faults(
     if failure_class is not None and not chosen:
         raise UsageError(f"No fault has the class {failure_class!r}; crashpath classes lists them.")
     if as_json:
-        emit([_fault_json(one) for one in chosen])
+        emit([fault_json(one) for one in chosen])
         return Exit.DONE
     out = console()
     for known in (*(one.id for one in CLASSES), UNCLASSIFIED):
@@ -80,49 +95,62 @@ def drill(
         0,
         "--n",
         min=0,
-        help="Send N requests to one session under a mix of these faults; with --all, after them.",
+        help="Strike N requests of one session, in each isolation, with a mix of these faults; with --all, after them.",
     ),
     model: Path | None = typer.Option(None, "--model", help="The model folder. Default: a tiny one, made now."),
     isolation: Isolation = typer.Option(_BOTH, "--isolation", help="Where the paths run."),
     policy: Preset = typer.Option(_BREAKER, "--policy", help="The session's policy."),
     release: str = typer.Option("", "--release", help="The release that the evidence is for."),
     logs: Path | None = typer.Option(None, "--logs", help="A folder for what the struck processes print, labelled."),
+    provider: list[str] = typer.Option(
+        [CPU], "--provider", help="Execution provider of the main path, as in production; repeatable."
+    ),
+    max_age: int = typer.Option(30, "--max-age-days", min=1, help="Older drills do not stand against the field."),
     seed: int = typer.Option(0, "--seed", help="Seed of the mix."),
     store: bool = typer.Option(True, "--store/--no-store", help="Keep the results in the store."),
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> int:
-    """Raise real faults inside the runtime, on a copy of a model folder, and see whether every request is answered."""
+    """Raise real faults inside the runtime, on a copy of a model folder, and see whether every request is answered.
+
+    Exit 0: driven, and every cell that applies holds. 5: nothing could be driven here. 6: a cell or a mix is red.
+    """
     cases = _chosen(fault or [], failure_class, everything or (n > 0 and not fault and failure_class is None))
     isolations = ISOLATIONS if isolation == BOTH else (str(isolation),)
     say: Say = _silent if as_json else _aloud
-    driven = cases if everything or not n else ()
+    setting = Setting(str(policy), tuple(provider), Pace())
     try:
         with _ended_in_order(), folder_to_drill(model) as folder:
-            say(f"{folder.name} {folder.hash}, policy {policy}")
-            if driven:
-                say(LEGEND)
-            results, versions = _drive(folder, driven, isolations, str(policy), say)
-            if n:
-                say(f"{n:,} requests under a mix of faults …")
-            mix = _mix(folder, cases, isolations[0], str(policy), n, seed) if n else None
-            versions = versions or (mix.versions if mix is not None else ())
-            evidence = Evidence(datetime.now(UTC), release, folder.name, folder.hash, str(policy), versions)
+            _say_all(say, opening_lines(folder, setting.policy, setting.providers, setting.pace))
+            results, versions = _drive(folder, cases if everything or not n else (), isolations, setting, say)
+            mixes = _mixes(folder, cases, isolations, setting, n, seed, say) if n else ()
+            evidence = _evidence(folder, release, setting, versions or (mixes[0].versions if mixes else ()))
     except ServingError as error:
         raise InputError(str(error)) from error
     except DrillError as error:
         raise InputError(f"The drills cannot be driven: {error}") from error
     if logs is not None:
         write_logs(logs, results)
-    if store:
-        _store(load_settings(db=db).db, evidence, results, mix, say)
+    rows = _store(load_settings(db=db).db, evidence, results, mixes, max_age) if store else ()
     if as_json:
-        emit(_document(evidence, results, mix))
+        emit(document(evidence, results, mixes, rows))
     else:
-        for line in (*summary_lines(results), *mix_lines(mix)):
-            say(line)
-    red = any(one.verdict is Verdict.RED for one in results) or (mix is not None and bool(mix.unanswered + mix.wrong))
-    return Exit.RED if red else Exit.DONE
+        _say_all(say, field_lines(rows, evidence.model, max_age))
+        _say_all(say, (*summary_lines(results), *mix_lines(mixes)))
+        say(claim_line(claimed(results, mixes)))
+        say(verdict_line(results, mixes))
+    if any(one.verdict is Verdict.RED for one in results) or any(mix.faulty for mix in mixes):
+        return Exit.RED
+    return Exit.PARTIAL if nothing_driven(results, mixes) else Exit.DONE
+
+
+@dataclass(frozen=True, slots=True)
+class Setting:
+    """What all drills of a command have in common."""
+
+    policy: str
+    providers: tuple[str, ...]
+    pace: Pace
 
 
 @contextmanager
@@ -165,12 +193,16 @@ def _chosen(ids: Sequence[str], failure_class: str | None, everything: bool) -> 
 
 
 def _drive(
-    folder: ModelFolder, cases: Sequence[Case], isolations: Sequence[str], policy: str, say: Say
+    folder: ModelFolder, cases: Sequence[Case], isolations: Sequence[str], setting: Setting, say: Say
 ) -> tuple[list[DrillResult], tuple[tuple[str, str], ...]]:
     results: list[DrillResult] = []
     versions: dict[str, str] = {}
+    if cases:
+        say(LEGEND)
     for isolation in isolations if cases else ():
-        with Runner(folder, isolation, POLICIES[policy], pace=Pace()) as runner:
+        with Runner(
+            folder, isolation, POLICIES[setting.policy], pace=setting.pace, providers=setting.providers
+        ) as runner:
             for result in runner.run(cases):
                 results.append(result)
                 say(drill_line(result))
@@ -178,91 +210,57 @@ def _drive(
     return results, tuple(versions.items())
 
 
-def _mix(folder: ModelFolder, cases: Sequence[Case], isolation: str, policy: str, n: int, seed: int) -> MixResult:
-    usable = mixable(cases, isolation)
-    if not usable:
+def _mixes(
+    folder: ModelFolder,
+    cases: Sequence[Case],
+    isolations: Sequence[str],
+    setting: Setting,
+    n: int,
+    seed: int,
+    say: Say,
+) -> tuple[MixResult, ...]:
+    usable = {isolation: mixable(cases, isolation) for isolation in isolations}
+    if not any(usable.values()):
         raise UsageError("None of these faults can strike single requests; choose others for --n.")
-    with ExitStack() as stack:
-        stage = stack.enter_context(opened(folder, isolation, patient(POLICIES[policy])))
-        return Mix(stage, usable, seed).run(n)
+    results = []
+    for isolation, mine in usable.items():
+        if not mine:
+            say(f"no mix in {isolation}: none of these faults can strike single requests there")
+            continue
+        say(f"{n:,} requests under a mix of {len(mine)} faults in {isolation} …")
+        policy = patient(POLICIES[setting.policy])
+        with opened(folder, isolation, policy, pace=setting.pace, providers=setting.providers) as stage:
+            results.append(Mix(stage, mine, seed).run(n))
+    return tuple(results)
 
 
-def _store(url: str, evidence: Evidence, results: Sequence[DrillResult], mix: MixResult | None, say: Say) -> None:
+def _evidence(folder: ModelFolder, release: str, setting: Setting, versions: tuple[tuple[str, str], ...]) -> Evidence:
+    limits = asdict(replace(folder.limits, load_s=setting.pace.load))
+    return Evidence(
+        datetime.now(UTC),
+        release,
+        folder.name,
+        folder.hash,
+        setting.policy,
+        versions,
+        setting.providers,
+        tuple(limits.items()),
+    )
+
+
+def _store(
+    url: str, evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult], max_age: int
+) -> tuple[FieldRow, ...]:
+    """Keep what was driven, and return what stands against the field now."""
+    checks = [Names(check.id, check.prevents) for check in CHECKS]
     with open_store(url) as store:
         with store.write() as session:
-            store_drills(session, evidence, results, mix)
+            store_drills(session, evidence, results, mixes)
         with store.read() as session:
-            for line in field_lines(session, evidence.model, evidence.model_hash):
-                say(line)
+            since = evidence.at - timedelta(days=max_age)
+            return field_against_proof(session, checks, model_hash=evidence.model_hash, since=since)
 
 
-def _fault_json(one: Fault) -> dict[str, Any]:
-    plan = one.drill
-    return {
-        "id": one.id,
-        "class": one.failure_class,
-        "phase": one.phase,
-        "library": one.library,
-        "title": one.title,
-        "missing": missing(one),
-        "drill": None
-        if plan is None
-        else {
-            "phases": plan.phases,
-            "path": plan.path,
-            "raises": plan.strike or plan.spoiler,
-            "isolations": ["process"] if plan.process_only else list(ISOLATIONS),
-            "not_in_process": plan.process_only or None,
-        },
-    }
-
-
-def _document(evidence: Evidence, results: Sequence[DrillResult], mix: MixResult | None) -> dict[str, Any]:
-    sums = totals(results, mix)
-    return {
-        "model": evidence.model,
-        "model_hash": evidence.model_hash,
-        "release": evidence.release,
-        "policy": evidence.policy,
-        "at": evidence.at.isoformat(),
-        "versions": dict(evidence.versions),
-        "drills": [_drill_json(one) for one in results],
-        "requests": sums.requests,
-        "unanswered": sums.unanswered,
-        "wrong": sums.wrong,
-        "trials": sums.trials,
-        "lower_bound": sums.bound,
-        "mix": None
-        if mix is None
-        else {
-            "requests": mix.requests,
-            "others": mix.others,
-            "unanswered": mix.unanswered,
-            "wrong": mix.wrong,
-            "late": mix.late,
-            "misnamed": mix.misnamed,
-            "restarts": mix.restarts,
-            "faults": dict(mix.faults),
-            "errors": list(mix.errors),
-            "lower_bound": mix.bound,
-        },
-    }
-
-
-def _drill_json(one: DrillResult) -> dict[str, Any]:
-    return {
-        "fault": one.fault,
-        "class": one.failure_class,
-        "phase": one.phase,
-        "isolation": one.isolation,
-        "policy": one.policy,
-        "path": one.path,
-        "verdict": one.verdict,
-        "cells": {cell.name: cell.value for cell in one.cells},
-        "why": {cell.name: cell.why for cell in one.cells if cell.why},
-        "requests": one.requests,
-        "unanswered": one.unanswered,
-        "wrong": one.wrong,
-        "seconds": round(one.seconds, 3),
-        "observed": one.observed,
-    }
+def _say_all(say: Say, lines: Iterable[str]) -> None:
+    for line in lines:
+        say(line)

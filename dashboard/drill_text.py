@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
 
-from sqlalchemy.orm import Session
-
-from crashpath.coverage.claims import lower_bound, shown
+from crashpath.coverage.claims import shown
 from crashpath.coverage.drillcells import CELLS, DrillResult, Verdict
+from crashpath.coverage.drillclaim import DRILL, REQUEST, Claim
 from crashpath.coverage.drillmix import MixResult
-from crashpath.coverage.field import Names, Standing, field_against_proof, shares
-from crashpath.runtime.diagnose import CHECKS
+from crashpath.coverage.drillstage import Pace
+from crashpath.coverage.field import FieldPart, FieldRow, Standing, shares
+from crashpath.runtime.folder import ModelFolder
 
 LEGEND = (
     "cells: "
@@ -22,36 +21,6 @@ LEGEND = (
     + " · x does not hold · - cannot apply"
 )
 _FAULT, _PHASE, _ISOLATION = 29, 8, 11
-
-
-@dataclass(frozen=True, slots=True)
-class Totals:
-    """Sums over drills and mix. A drill is one trial, a struck request of the mix another; ``bound``: see `claims`."""
-
-    requests: int
-    unanswered: int
-    wrong: int
-    trials: int
-    misses: int
-
-    @property
-    def bound(self) -> float:
-        """Clopper-Pearson, one-sided, 95 %."""
-        return lower_bound(self.trials, min(self.misses, self.trials))
-
-
-def totals(results: Sequence[DrillResult], mix: MixResult | None) -> Totals:
-    """Add up what was driven."""
-    driven = [one for one in results if one.verdict is not Verdict.NULL]
-    missed = sum(bool(one.unanswered or one.wrong) for one in driven)
-    more = (0, 0, 0) if mix is None else (mix.requests, mix.unanswered, mix.wrong)
-    return Totals(
-        requests=sum(one.requests for one in driven) + more[0],
-        unanswered=sum(one.unanswered for one in driven) + more[1],
-        wrong=sum(one.wrong for one in driven) + more[2],
-        trials=len(driven) + more[0],
-        misses=missed + more[1] + more[2],
-    )
 
 
 def drill_line(one: DrillResult) -> str:
@@ -68,53 +37,96 @@ def reasons(one: DrillResult) -> tuple[str, ...]:
     return tuple(f"{cell.name}: {cell.why}" for cell in one.cells if cell.value is False)
 
 
+def opening_lines(folder: ModelFolder, policy: str, providers: Sequence[str], pace: Pace) -> Iterator[str]:
+    """What is driven, and under which limits."""
+    yield f"{folder.name} {folder.hash}, policy {policy}, main path on {', '.join(providers)}"
+    yield f"deadline {folder.limits.deadline_ms:g} ms, a load may take {pace.load:g} s"
+
+
 def summary_lines(results: Sequence[DrillResult]) -> Iterator[str]:
-    """Sums of the drills, and the verdict."""
+    """Counts and sums of the drills."""
     if not results:
         return
     counts = Counter(one.verdict for one in results)
-    sums = totals(results, None)
+    driven = [one for one in results if one.verdict is not Verdict.NULL]
     yield (
         f"\n{len(results)} drills: {counts[Verdict.GREEN]} green, {counts[Verdict.RED]} red, "
-        f"{counts[Verdict.NULL]} do not apply here"
+        f"{counts[Verdict.NULL]} not driven here"
     )
-    yield f"{sums.requests:,} requests met a fault: {sums.unanswered} unanswered, {sums.wrong} wrong answers"
     yield (
-        f"claim: at least {shown(sums.bound)} of such drills answer every request right "
-        f"({sums.trials} drills, {sums.misses} missed; 95 % confidence, Clopper-Pearson)"
+        f"{sum(one.requests for one in driven):,} requests were sent while a fault was there: "
+        f"{sum(one.unanswered for one in driven):,} unanswered, {sum(one.wrong for one in driven):,} wrong answers"
     )
+
+
+def mix_lines(mixes: Sequence[MixResult]) -> Iterator[str]:
+    """What each mix came to, and under which policy."""
+    for mix in mixes:
+        settings = ", ".join(f"{name} {value:g}" for name, value in mix.breaker)
+        yield f"\nmix in {mix.isolation}, policy {mix.policy}" + (f" ({settings})" if settings else "")
+        yield (
+            f"{mix.requests:,} of {mix.wanted:,} requests met a raised fault, "
+            f"{mix.others:,} more were sent beside them; the main path was restarted {mix.restarts:,} times"
+        )
+        yield (
+            f"{mix.unanswered} unanswered, {mix.wrong} wrong answers, {mix.late} late, "
+            f"{mix.misnamed} under another class"
+        )
+        for error in mix.errors:
+            yield f"    {error}"
+
+
+def claim_line(claim: Claim) -> str:
+    """What may be claimed, of what, by how many trials."""
+    what = {
+        DRILL: "of such drills leave no request without its right answer",
+        REQUEST: "of requests that meet a fault are answered rightly",
+    }[claim.unit]
+    return (
+        f"claim: at least {shown(claim.bound)} {what} "
+        f"({claim.trials:,} trials, each a {claim.unit}, {claim.misses:,} missed; 95 % confidence, Clopper-Pearson)"
+    )
+
+
+def verdict_line(results: Sequence[DrillResult], mixes: Sequence[MixResult]) -> str:
+    """The last word."""
     red = [f"{one.fault}/{one.phase}/{one.isolation}" for one in results if one.verdict is Verdict.RED]
-    yield "GREEN: every cell that applies holds" if not red else f"RED: {', '.join(red[:8])}{' …' if red[8:] else ''}"
+    red += [f"mix in {mix.isolation} ({', '.join(mix.faulty)})" for mix in mixes if mix.faulty]
+    if red:
+        return f"RED: {', '.join(red[:8])}{' …' if red[8:] else ''}"
+    if nothing_driven(results, mixes):
+        return "NOTHING DRIVEN: no fault could be raised here, so nothing is proven; the lines above say why"
+    return "GREEN: every cell that applies holds"
 
 
-def mix_lines(mix: MixResult | None) -> Iterator[str]:
-    """What a mix came to."""
-    if mix is None:
-        return
-    yield (
-        f"\n{mix.requests:,} requests met a raised fault, {mix.others:,} more were sent beside them; "
-        f"the main path was restarted {mix.restarts:,} times"
-    )
-    yield f"{mix.unanswered} unanswered, {mix.wrong} wrong answers, {mix.late} late, {mix.misnamed} under another class"
-    yield f"claim: at least {shown(mix.bound)} of struck requests are answered right (95 %, Clopper-Pearson)"
-    for error in mix.errors:
-        yield f"    {error}"
+def nothing_driven(results: Sequence[DrillResult], mixes: Sequence[MixResult]) -> bool:
+    """Whether no fault was raised at all."""
+    return not mixes and all(one.verdict is Verdict.NULL for one in results)
 
 
-def field_lines(session: Session, model: str, model_hash: str) -> Iterator[str]:
+def field_lines(rows: Sequence[FieldRow], model: str, days: int) -> Iterator[str]:
     """Field against proof, where the store has crashes; evidence for one model says nothing of another."""
-    checks = [Names(check.id, check.prevents) for check in CHECKS]
-    rows = field_against_proof(session, checks, model_hash=model_hash)
     if not rows:
         return
-    yield f"\n{'class in the field':20} {'crashes':>8} {'share':>7}  what stands against it for {model}"
+    yield f"\nwhat stands against the field's classes, for {model}, by drills of the last {days} days"
+    yield f"{'class':16} {'phase':8} {'crashes':>8} {'share':>7}  "
     for row in rows:
-        told = {
-            Standing.CONTAINED: f"contained: {row.drills} passed" + (f", {row.red} red" if row.red else ""),
-            Standing.PREVENTED: f"prevented: {', '.join(row.checks[:1])}"
-            + (f" and {len(row.checks) - 1} more" if row.checks[1:] else ""),
-            Standing.UNPROVEN: "without proof" + (f" ({row.red} drills red)" if row.red else ""),
-        }[row.standing]
-        yield f"{row.failure_class:20} {row.crashes:>8,} {row.share:>7.1%}  {told}"
+        for part in row.parts:
+            yield (
+                f"{row.failure_class:16} {part.phase:8} {part.crashes:>8,} {part.share:>7.1%}  "
+                f"{_standing(part, row.checks)}"
+            )
     found = shares(rows)
     yield " · ".join(f"{found[one]:.1%} {one}" for one in Standing)
+
+
+def _standing(part: FieldPart, checks: Sequence[str]) -> str:
+    red = f", {part.red} drills red" if part.red else ""
+    match part.standing:
+        case Standing.CONTAINED:
+            return f"{part.standing}: {part.drills} drills pass"
+        case Standing.CHECKED:
+            more = f" and {len(checks) - 1} more" if checks[1:] else ""
+            return f"{part.standing}: {checks[0]}{more}{red}"
+        case _:
+            return f"{part.standing}{red}"

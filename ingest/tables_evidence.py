@@ -136,7 +136,10 @@ class CoverageHit(Base):
 
 
 class Drill(Base):
-    """One fault driven through the runtime: eight cells, each true, false or (with a reason in ``why``) null."""
+    """One fault driven through the runtime: eight cells, each true, false or (with a reason in ``why``) null.
+
+    ``path`` is the one that was struck.
+    """
 
     __tablename__ = "drill"
     __table_args__ = (Index(None, "failure_class", "phase", "at"), Index(None, "release", "at"))
@@ -150,6 +153,7 @@ class Drill(Base):
     fault: Mapped[str]
     failure_class: Mapped[str]
     phase: Mapped[str]
+    path: Mapped[str]
     isolation: Mapped[str]
     passed: Mapped[bool]
     cells: Mapped[Json] = mapped_column(JSON)

@@ -12,7 +12,8 @@ import onnx
 import psutil
 import pytest
 
-from crashpath.coverage.drill import Case, cases_of, drive, not_here
+from crashpath.coverage.drill import drive
+from crashpath.coverage.drillcase import Case, cases_of, not_here
 from crashpath.coverage.drillcells import CELLS, DrillResult, Verdict
 from crashpath.coverage.drillfolder import built_in_folder
 from crashpath.coverage.drillmix import Mix, mixable, patient
