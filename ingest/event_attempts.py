@@ -8,6 +8,9 @@ totals that a person or another system stands for, and both keep their own row. 
 are never added: ``attempt_counts`` takes the file's row and leaves out every row of events that it may include, which
 is one of the same unit and day whose release, platform, model and path are the same or not told on one side. A
 denominator can come out too small by this (a rate too high, a verdict too careful), never too large.
+
+A sum ends at ``MOST_SUM``: beyond what a column of 64 bits holds, one database would refuse the night and another
+would go on in floating point.
 """
 
 from __future__ import annotations
@@ -18,7 +21,7 @@ from dataclasses import dataclass
 from datetime import date, datetime
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import case, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -31,6 +34,8 @@ FILE, EVENTS = "file", "events"
 _COHORT = ("release", "platform", "model", "path")
 _COUNTS = ("attempts", "failures", "unanswered", "rerouted")
 _KEY = ("via", "unit", "day", *_COHORT)
+MOST_SUM = (1 << 53) - 1
+"""A thousand times what one batch may tell, and exact wherever a JSON number is read."""
 _CHUNK = 1000
 
 
@@ -137,7 +142,7 @@ def _sums(batches: Iterable[AttemptsEvent], clean: Callable[[str], str], now: da
             row | dict.fromkeys(_COUNTS, 0) | {"origin": EVENTS, "recorded_at": now, "history": []},
         )
         for name in _COUNTS:
-            total[name] += getattr(one, name)
+            total[name] = min(MOST_SUM, total[name] + getattr(one, name))
     return list(sums.values())
 
 
@@ -145,8 +150,14 @@ def _add(session: Session, rows: list[Json]) -> None:
     dialect = postgresql if session.connection().dialect.name == "postgresql" else sqlite
     statement: Any = dialect.insert(Attempts.__table__)
     new = statement.excluded
-    added = {name: getattr(Attempts, name) + new[name] for name in _COUNTS} | {"recorded_at": new.recorded_at}
+    added: Json = {name: _bounded(getattr(Attempts, name), new[name]) for name in _COUNTS}
+    added["recorded_at"] = new.recorded_at
     session.connection().execute(statement.on_conflict_do_update(index_elements=[*_KEY], set_=added), rows)
+
+
+def _bounded(old: Any, more: Any) -> Any:
+    """The sum of two counts in SQL, asked before it is made: neither side ever leaves what the column holds."""
+    return case((old > MOST_SUM - more, MOST_SUM), else_=old + more)
 
 
 def _chunks(values: list[str]) -> Iterable[list[str]]:

@@ -2,7 +2,8 @@
 
 The runtime owns the schema; a contract test holds this reader to it. A ``failure`` is a crash, ``attempts`` are counts
 for the denominators of rates, the rest tells how the runtime fared and gives no crash. Keys that are not known are
-left alone; a kind that is not known, a missing key or a value of another type is a ``BadEventError``.
+left alone; a kind that is not known, a missing key, a value of another type or counts that cannot be is a
+``BadEventError``.
 """
 
 from __future__ import annotations
@@ -21,7 +22,7 @@ SCHEMA = f"{NAME}1"
 INFORMATIVE = frozenset({"breaker", "lane", "probe", "compare", "answered", "domain"})
 UNITS = frozenset({"deployment", "load", "request"})
 _CLASS_IDS = frozenset(one.id for one in CLASSES)
-_COUNT_BITS = 53  # beyond it a JSON number is no longer exact everywhere
+MOST_COUNT = 1 << 40  # of one batch: a million a second for twelve days
 
 
 class BadEventError(ValueError):
@@ -51,6 +52,8 @@ class FailureEvent:
 @dataclass(frozen=True, slots=True)
 class AttemptsEvent:
     """How often ``unit`` was tried since the last such event: counts that add up, each ``batch_id`` once.
+
+    ``unanswered`` are some of the ``failures``; these, and ``rerouted``, are some of the ``attempts``.
 
     ``day`` is the UTC day on which the counts were written down, which is within one flush of every attempt in them.
     """
@@ -123,15 +126,20 @@ def _attempts(document: Mapping[str, object], at: datetime) -> AttemptsEvent:
     if unit not in UNITS:
         raise BadEventError(f"unit {unit[:40]} is none of {', '.join(sorted(UNITS))}")
     written = _moment(document, "to") if document.get("to") is not None else at
+    counts = {name: _count(document, name) for name in ("attempts", "failures", "unanswered")}
+    counts["rerouted"] = _count(document, "rerouted") if "rerouted" in document else 0
+    for part, whole in (("failures", "attempts"), ("unanswered", "failures"), ("rerouted", "attempts")):
+        if counts[part] > counts[whole]:
+            raise BadEventError(f"{part} {counts[part]} of {whole} {counts[whole]}: a part is larger than the whole")
     return AttemptsEvent(
         batch_id=_text(document, "batch_id"),
         unit=unit,
         day=written.date(),
         facts=_facts(document),
-        attempts=_count(document, "attempts"),
-        failures=_count(document, "failures"),
-        unanswered=_count(document, "unanswered"),
-        rerouted=_count(document, "rerouted") if "rerouted" in document else 0,
+        attempts=counts["attempts"],
+        failures=counts["failures"],
+        unanswered=counts["unanswered"],
+        rerouted=counts["rerouted"],
     )
 
 
@@ -156,8 +164,10 @@ def _optional(document: Mapping[str, object], key: str) -> str | None:
 
 def _count(document: Mapping[str, object], key: str) -> int:
     value = document.get(key)
-    if not isinstance(value, int) or isinstance(value, bool) or not 0 <= value < 1 << _COUNT_BITS:
+    if not isinstance(value, int) or isinstance(value, bool) or value < 0:
         raise BadEventError(f"{key} is not a whole number from 0")
+    if value > MOST_COUNT:
+        raise BadEventError(f"{key} is above {MOST_COUNT}, the most of one batch")
     return value
 
 

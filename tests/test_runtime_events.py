@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import fields, replace
 from datetime import UTC, date, datetime
+from pathlib import Path
 from typing import Any, get_args
 
 import pytest
+from sqlalchemy import select, update
 
+from crashpath.dashboard.summary import NightSummary
+from crashpath.dashboard.testing import a_night
 from crashpath.ingest import runtime_events as read
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.classes import CLASSES
+from crashpath.ingest.event_attempts import MOST_SUM
 from crashpath.ingest.event_lines import event_in, only_events
 from crashpath.ingest.event_text import event_text, told_by_event
 from crashpath.ingest.model import Facts, Role
+from crashpath.ingest.queries import quarantine
 from crashpath.ingest.rules import load_rules
+from crashpath.ingest.store import Store
+from crashpath.ingest.tables_evidence import Attempts
 from crashpath.ingest.whole import SplitOptions, one_record
 from crashpath.runtime import events as told
 from crashpath.runtime.errors import FAILURES
@@ -95,13 +103,83 @@ def test_the_runtime_speaks_in_the_classes_that_ingest_knows() -> None:
         (COUNTED, {"attempts": -1}, "attempts is not a whole number"),
         (COUNTED, {"failures": True}, "failures is not a whole number"),
         (COUNTED, {"unanswered": 1.5}, "unanswered is not a whole number"),
-        (COUNTED, {"attempts": 1 << 60}, "attempts is not a whole number"),
+        (COUNTED, {"attempts": (1 << 40) + 1}, "attempts is above 1099511627776, the most of one batch"),
+        (COUNTED, {"attempts": 10**400}, "attempts is above 1099511627776"),
+        (COUNTED, {"rerouted": (1 << 40) + 1}, "rerouted is above"),
+        (COUNTED, {"attempts": 1, "failures": 100}, "failures 100 of attempts 1: a part is larger than the whole"),
+        (COUNTED, {"unanswered": 4}, "unanswered 4 of failures 3: "),
+        (COUNTED, {"rerouted": 101}, "rerouted 101 of attempts 100: "),
     ],
 )
 def test_what_is_malformed_is_named(event: told.Event, changes: dict[str, object], said: str) -> None:
     """A line that is an event by its schema and not by the rest says what is wrong with it."""
     with pytest.raises(read.BadEventError, match=said):
         event_in(json.dumps(document(event, **changes)).encode())
+
+
+def test_counts_up_to_the_whole_are_read() -> None:
+    """Every attempt may have failed without an answer, or been rerouted; a batch may be as large as the bound."""
+    most = 1 << 40
+    every = document(COUNTED, attempts=most, failures=most, unanswered=most, rerouted=most)
+    event = event_in(json.dumps(every).encode())
+    assert isinstance(event, read.AttemptsEvent)
+    assert (event.attempts, event.failures, event.unanswered, event.rerouted) == (most,) * 4
+
+
+def told_counts(store: Store, file: Path, batches: Sequence[Mapping[str, Any]]) -> tuple[Any, NightSummary]:
+    """Have a night read batches; return the sums of the only row as the database gives them, and the night."""
+    file.write_text("".join(f"{json.dumps(one)}\n" for one in batches))
+    night = a_night(store, [file])
+    columns = (Attempts.attempts, Attempts.failures, Attempts.unanswered, Attempts.rerouted)
+    with store.read() as session:
+        return tuple(session.execute(select(*columns)).one()), night
+
+
+def test_counts_that_cannot_be_are_quarantined_with_the_reason(store: Store, tmp_path: Path) -> None:
+    """What is malformed adds nothing to the sums, and says in quarantine why."""
+    good = document(COUNTED, batch_id="good")
+    wrong = [
+        document(COUNTED, batch_id="a", attempts=1, failures=100),
+        document(COUNTED, batch_id="b", unanswered=50),
+        document(COUNTED, batch_id="c", rerouted=101),
+        document(COUNTED, batch_id="d", attempts=(1 << 53) - 1),
+    ]
+    counts, night = told_counts(store, tmp_path / "events.jsonl", [*wrong, good])
+    assert counts == (100, 3, 1, 2)
+    assert night.quarantined == 4
+    with store.read() as session:
+        reasons = [one.reason for one in quarantine(session)]
+    for said in (
+        "failures 100 of attempts 1",
+        "unanswered 50 of failures 3",
+        "rerouted 101 of attempts 100",
+        "attempts is above",
+    ):
+        assert any(said in one for one in reasons), reasons
+
+
+def test_a_sum_never_leaves_what_the_column_holds(any_store: Store, tmp_path: Path) -> None:
+    """Thousands of the largest batches, in one night and over nights, end at a whole number and not beyond."""
+    most = 1 << 40
+    large = [
+        document(COUNTED, batch_id=f"b{i}", attempts=most, failures=most, unanswered=most, rerouted=0)
+        for i in range(8195)
+    ]
+    counts, _ = told_counts(any_store, tmp_path / "one.jsonl", large)
+    assert counts == (MOST_SUM, MOST_SUM, MOST_SUM, 0)
+    counts, _ = told_counts(any_store, tmp_path / "two.jsonl", [document(COUNTED, batch_id="more")])
+    assert counts == (MOST_SUM, MOST_SUM, MOST_SUM, 2)
+    assert all(type(one) is int for one in counts)
+
+
+def test_a_sum_that_an_earlier_release_let_grow_is_bounded(any_store: Store, tmp_path: Path) -> None:
+    """A row at the end of 64 bits, as it may stand in an old database, is added to without an overflow."""
+    told_counts(any_store, tmp_path / "one.jsonl", [document(COUNTED, batch_id="a")])
+    with any_store.write() as session:
+        session.execute(update(Attempts).values(attempts=(1 << 63) - 1, failures=MOST_SUM - 3))
+    counts, _ = told_counts(any_store, tmp_path / "two.jsonl", [document(COUNTED, batch_id="b")])
+    assert counts == (MOST_SUM, MOST_SUM, 2, 4)
+    assert all(type(one) is int for one in counts)
 
 
 def test_keys_that_are_not_known_are_left_alone() -> None:
