@@ -87,12 +87,14 @@ class Failure(ServingError):
     recognised (exception type, ORT code, signal, the line that matched). The library's own error, where there
     was one in this process, is ``__cause__``. ``phase`` is the word of `values.Phase`, where whoever raised it knew.
     ``tried`` is false where the path was known to be away and the request never reached it: no failure of its own.
+    ``worker_pid`` is the process that died of it, where one did.
     """
 
     failure_class: ClassVar[str] = "unclassified"
     name: ClassVar[str] = "failure"
     phase: str | None = None
     tried: bool = True
+    worker_pid: int | None = None
 
     def __init__(self, detail: str, evidence: str = "") -> None:
         super().__init__(detail)

@@ -5,8 +5,9 @@ One object an event; its keys::
     schema   "crashpath.event/1"          event    the kind, below
     at       UTC, ISO 8601                release platform model model_hash host pid session
 
-    failure  one witness of a failed attempt of one path: attempt_id unit ("request" or "load") phase path class type
-             message route answered by milliseconds breaker
+    failure  one witness of a failed attempt of one path: attempt_id unit ("request", "load", or null for a worker that
+             died while nobody was asking it) phase path class type message route answered by milliseconds breaker
+             worker_pid (of the worker that died, else null)
     attempts how often something was tried since the last such event, the denominator of every rate: unit from to
              attempts failures unanswered rerouted batch_id (unique: a batch that was read before is not read again)
     breaker  before after why             lane     path change route reason worker_pid restarts
@@ -52,7 +53,7 @@ class FailureEvent:
     kind: ClassVar[str] = "failure"
     at: float
     attempt_id: str
-    unit: str
+    unit: str | None
     phase: str
     path: str
     failure_class: str
@@ -63,6 +64,7 @@ class FailureEvent:
     by: str | None
     milliseconds: float
     breaker: str
+    worker_pid: int | None = None
 
 
 @dataclass(frozen=True, slots=True)

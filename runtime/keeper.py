@@ -64,7 +64,8 @@ class Keeper:
         self._load_by: float | None = None  # deadline of the load that somebody waits for
         self._attempts = 0  # those that ended
         self._graves: list[WorkerProcess] = []
-        self._loads = self._failed_loads = self._restarts = 0
+        self._loads = self._failed_loads = self._restarts = self._idle_deaths = 0
+        self._idle_death: Failure | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
         self._wake = os.pipe()
@@ -202,7 +203,9 @@ class Keeper:
                     continue
                 self._busy = True
             break
-        self.give_up(worker, worker.obituary() if self._state is not LaneState.CLOSED else None)
+        why = worker.obituary() if self._state is not LaneState.CLOSED else None
+        self._idle_deaths, self._idle_death = self._idle_deaths + (why is not None), why or self._idle_death
+        self.give_up(worker, why)
 
     def give_up(self, worker: WorkerProcess, why: Failure | None) -> None:
         """Let go of a worker that died or must; the keeper reaps it and starts the next."""
@@ -272,7 +275,7 @@ class Keeper:
             versions = () if self.loaded is None else self.loaded.versions
             figures = (self._restarts, 0, versions, self._loads, self._failed_loads)
             failed = None if self._failed_load is None else as_failure(self._failed_load)
-            return LaneFacts(self._state, pid, rss, *figures, failure, failed)
+            return LaneFacts(self._state, pid, rss, *figures, failure, failed, self._idle_deaths, self._idle_death)
 
     def kill(self) -> None:
         """Kill the worker, as a crash would; the next one is started in the background."""

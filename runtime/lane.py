@@ -46,7 +46,8 @@ class LaneFacts:
     ``abandoned``: threads that still run a request whose caller was answered or told otherwise (in process only).
     ``loads``: how often a load was tried, in the background included, and ``failed_loads`` how many of them failed.
     ``failure``: why it is not ready, where that is known; its ``phase`` is ``load`` or ``warmup`` where a load failed.
-    ``failed_load``: how the last load that failed did, also when a later one has succeeded.
+    ``failed_load``: how the last load that failed did, also when a later one has succeeded. ``idle_deaths``: workers
+    that died while nobody was asking them, and ``idle_death`` how the last of them did.
     """
 
     state: LaneState
@@ -59,6 +60,8 @@ class LaneFacts:
     failed_loads: int = 0
     failure: Failure | None = None
     failed_load: Failure | None = None
+    idle_deaths: int = 0
+    idle_death: Failure | None = None
 
 
 @dataclass(frozen=True, slots=True)

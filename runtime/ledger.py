@@ -6,12 +6,16 @@ import threading
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
+from crashpath.runtime import routes
 from crashpath.runtime.errors import DeadlineExceeded, Failure, Hang, Saturated
 from crashpath.runtime.events import AttemptsEvent, DomainEvent, FailureEvent, LaneEvent, shapes_text, shortened
 from crashpath.runtime.lane import LaneFacts
 from crashpath.runtime.tally import Count, Shapes, Tally
 from crashpath.runtime.teller import Teller
 from crashpath.runtime.values import BreakerState, Path, Phase
+
+IDLE = "unknown"
+"""The phase of a worker that died while nobody was asking it: nothing was being done."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -56,7 +60,7 @@ class Ledger:
         self._told = {"request": Count(), "load": Count()}
         self._told_shapes: dict[Shapes, int] = {}
         self._batches = 0
-        self._loads = 0
+        self._loads = self._idle = 0
 
     def request(self, request: Request, route: str, by: Path | None, seconds: float) -> None:
         """Count a request that ended otherwise than with a plain answer of the main path; tell its failures."""
@@ -79,6 +83,7 @@ class Ledger:
                     by=by,
                     milliseconds=seconds * 1000,
                     breaker=self._breaker(),
+                    worker_pid=worker_of(trouble.error),
                 )
             )
 
@@ -110,6 +115,31 @@ class Ledger:
                 by=None,
                 milliseconds=seconds * 1000,
                 breaker=self._breaker(),
+                worker_pid=worker_of(error),
+            )
+        )
+
+    def idle_death(self, path: Path, failure: Failure) -> None:
+        """Tell that a worker died while nobody was asking it: a failure, and no attempt."""
+        with self._lock:
+            self._idle += 1
+            attempt = f"{self._tell.session}-idle-{self._idle}"
+        self._tell(
+            FailureEvent(
+                at=self._tell.now(),
+                attempt_id=attempt,
+                unit=None,
+                phase=IDLE,
+                path=path,
+                failure_class=failure.failure_class,
+                type=type_of(failure),
+                message=shortened(str(failure)),
+                route=routes.DOWN,
+                answered=True,
+                by=None,
+                milliseconds=0.0,
+                breaker=self._breaker(),
+                worker_pid=failure.worker_pid,
             )
         )
 
@@ -151,6 +181,11 @@ def class_of(error: Exception) -> str:
     if isinstance(error, Failure):
         return error.failure_class
     return Hang.failure_class if isinstance(error, (DeadlineExceeded, Saturated)) else Failure.failure_class
+
+
+def worker_of(error: Exception) -> int | None:
+    """Return the worker that died of an error, where one did."""
+    return error.worker_pid if isinstance(error, Failure) else None
 
 
 def type_of(error: Exception) -> str:

@@ -38,6 +38,7 @@ class Watch:
         self._clock = clock
         self._restarts = facts.restarts
         self._loads = facts.loads
+        self._idle_deaths = facts.idle_deaths
         self._failed_loads = facts.failed_loads
         self._delay = _FIRST_DELAY
         self._due: float | None = None
@@ -50,6 +51,9 @@ class Watch:
         if facts.state is LaneState.CLOSED:
             return
         self._count_loads(facts)
+        if facts.idle_deaths > self._idle_deaths and facts.idle_death is not None:
+            self._idle_deaths = facts.idle_deaths
+            self._ledger.idle_death(self.lane.path, facts.idle_death)
         ready = facts.state is LaneState.READY
         if ready != self.ready or facts.restarts != self._restarts:
             self._changed(ready, facts)

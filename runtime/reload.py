@@ -34,7 +34,7 @@ def kept(error: BaseException) -> BaseException:
     if not isinstance(error, Failure):
         return error
     copy = type(error)(error.detail, error.evidence)
-    copy.phase = error.phase
+    copy.phase, copy.worker_pid = error.phase, error.worker_pid
     copy.__cause__ = error.__cause__ if isinstance(error.__cause__, RemoteError) else None
     return copy
 

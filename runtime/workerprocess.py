@@ -137,7 +137,7 @@ class WorkerProcess:
                 raise GarbledError(f"reply {reply.id} came to request {self._asked}")
         except LateError as error:
             self.kill()
-            raise WorkerDeath(recognise_death(-signal.SIGKILL, "", killed_by_us=phase)) from error
+            raise WorkerDeath(self._mine(recognise_death(-signal.SIGKILL, "", killed_by_us=phase))) from error
         except GoneError as error:
             raise WorkerDeath(self.obituary()) from error
         except (GarbledError, KeyError, TypeError, ValueError) as error:
@@ -163,9 +163,13 @@ class WorkerProcess:
             self.kill()
             failure: Failure = NativeCrash("the worker closed its channel and did not end", "channel")
             failure.phase = self._doing.value
-            return failure
+            return self._mine(failure)
         moved = max(oom_kills() - self._oom_kills, 0)  # which it cannot tell where no file can be opened
-        return recognise_death(exit, self.tail(), oom_kills=moved, phase=self._doing)
+        return self._mine(recognise_death(exit, self.tail(), oom_kills=moved, phase=self._doing))
+
+    def _mine(self, failure: Failure) -> Failure:
+        failure.worker_pid = self.pid
+        return failure
 
     def bury(self) -> None:
         """End the worker if it runs still, reap it, and free what it held. Once only."""
