@@ -10,7 +10,7 @@ from crashpath.runtime import routes
 from crashpath.runtime.compare import same
 from crashpath.runtime.errors import Failure, LoadCorrupt, ModelFolderError
 from crashpath.runtime.folder import TensorSpec, Tolerance
-from crashpath.runtime.lane import Lane, LaneSignature, LaneState
+from crashpath.runtime.lane import Lane, LaneSignature
 from crashpath.runtime.ledger import Ledger
 from crashpath.runtime.values import Arrays, Path
 
@@ -94,13 +94,6 @@ def check_alike(main: Lane, fallback: Lane, expected: Expected) -> None:
 def agreed(expected: Expected, answer: Arrays | None) -> Expected:
     """Return what later loads are held to: where there is no golden answer, the one that both paths gave."""
     return expected if expected.golden is not None else replace(expected, golden=answer)
-
-
-def still_right(lane: Lane, expected: Expected) -> Failure | None:
-    """Check a lane that was loaded again; what does not hold is a failure of that load."""
-    if lane.facts().state is not LaneState.READY:
-        return None
-    return wrong_load(lane.path, lane.signature(), lane.warm(), expected)
 
 
 def wrong_load(path: Path, signature: LaneSignature, answer: Arrays | None, expected: Expected) -> Failure | None:
