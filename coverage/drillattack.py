@@ -175,11 +175,11 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
 
 @contextmanager
 def _spoiled(stage: Stage, how: Spoiler, seen: Seen) -> Iterator[Broken]:
-    """Break the file, and ask its library about it, unless it is a poison, which the library takes, or a FIFO."""
+    """Break the file, and ask its library about it: not of a poison, which it takes, nor where it would wait."""
     file = file_of(how, stage.folder.path, tokenizer_file(stage.folder))
     assert file is not None  # plans whose file the folder lacks are not driven
     with spoiled(how, file) as broken:
-        if not how.poisons and not file.is_fifo():
+        if not how.poisons and not how.held and not file.is_fifo():
             seen.note(broken.observe())
             seen.note(refusal(how.file, stage.folder.main if how.file == "{external}" else file))
         yield broken

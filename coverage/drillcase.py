@@ -9,7 +9,7 @@ from crashpath.coverage.drillfolder import tokenizer_file
 from crashpath.coverage.drillplan import DrillPlan, missing_for
 from crashpath.coverage.drillstage import Stage
 from crashpath.coverage.fault import Fault
-from crashpath.coverage.spoilers import file_of, spoiler
+from crashpath.coverage.spoilers import can_hold, file_of, spoiler
 from crashpath.runtime.values import Phase
 
 
@@ -51,6 +51,8 @@ def _folder_lacks(plan: DrillPlan, phase: Phase, stage: Stage) -> str | None:
     how = spoiler(plan.spoiler)
     if how.poisons and stage.exam.poison_feed is None:
         return "the rows of this model's inputs cannot be told apart, so no request can be made poisonous"
+    if how.held and not can_hold(stage.folder.path):
+        return "this file system knows no leases, so no file can be held"
     if file_of(how, stage.folder.path, name) is None:
         return f"this model folder has no {how.file.strip('{}')} file"
     return None

@@ -10,6 +10,8 @@ from __future__ import annotations
 import os
 import random
 import shutil
+import signal
+import tempfile
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -27,19 +29,24 @@ POISON_ROWS = 3
 FIFO_WAITS = "a reader waits at the other end"
 """What `Broken.observe` says of a FIFO that is being read: the load really stands there."""
 
+HELD_WAITS = "a reader waits for who holds the file"
+"""What it says of a file that is held while somebody opens it."""
+
 
 @dataclass(frozen=True, slots=True)
 class Spoiler:
     """One way to break a folder.
 
     ``file`` is what it breaks: ``{main}``, ``{fallback}``, ``{external}`` or ``{tokenizer}``; ``break_file`` gets its
-    path. ``poisons``: the model still answers, but for `POISON_ROWS` rows.
+    path. ``poisons``: the model still answers, but for `POISON_ROWS` rows. ``held``: the file stays whole, and whoever
+    opens it waits, as for a storage that is asked and does not deliver.
     """
 
     name: str
     file: str
     break_file: Callable[[Path], None]
     poisons: bool = False
+    held: bool = False
 
 
 def external_file(model: Path) -> Path | None:
@@ -73,6 +80,11 @@ class Broken:
     def __init__(self, file: Path) -> None:
         self.file = file
         self._held: list[int] = []
+        self._leased: int | None = None
+
+    def hold(self) -> None:
+        """Take the lease of the file. Raises `OSError` where the file system has none, or somebody has it open."""
+        self._leased = _leased(self.file)
 
     def observe(self) -> str:
         """Say what stands in the file's place; of a FIFO, whether somebody waits to read from it.
@@ -81,6 +93,11 @@ class Broken:
         """
         if self._held:
             return FIFO_WAITS
+        if self._leased is not None:
+            import fcntl
+
+            waits = fcntl.fcntl(self._leased, fcntl.F_GETLEASE) != fcntl.F_WRLCK  # the kernel wants it back
+            return HELD_WAITS if waits else "nobody opens"
         if not self.file.exists():
             return "absent"
         if not self.file.is_fifo():
@@ -92,7 +109,10 @@ class Broken:
         return FIFO_WAITS
 
     def release(self) -> None:
-        """Let whoever waits at a FIFO go: it reads an empty file."""
+        """Let whoever waits go: at a FIFO it reads an empty file, at a held one the whole."""
+        if self._leased is not None:
+            os.close(self._leased)
+            self._leased = None
         if self.file.is_fifo():
             self.observe()
         while self._held:
@@ -107,10 +127,39 @@ def spoiled(spoiler: Spoiler, file: Path) -> Iterator[Broken]:
     broken = Broken(file)
     try:
         spoiler.break_file(file)
+        if spoiler.held:
+            broken.hold()
         yield broken
     finally:
         broken.release()
         os.replace(kept, file)
+
+
+def can_hold(folder: Path) -> bool:
+    """Whether files of ``folder`` can be held, so that who opens them waits: Linux can, on most file systems."""
+    handle, name = tempfile.mkstemp(dir=folder)
+    os.close(handle)
+    try:
+        os.close(_leased(Path(name)))
+    except (OSError, ImportError, AttributeError):
+        return False
+    finally:
+        os.unlink(name)
+    return True
+
+
+def _leased(path: Path) -> int:
+    """Return a descriptor that holds the lease of a file: the kernel makes others wait while they open it."""
+    import fcntl
+
+    file = os.open(path, os.O_RDWR | os.O_CLOEXEC)
+    try:
+        fcntl.fcntl(file, fcntl.F_SETSIG, signal.SIGURG)  # the usual one, SIGIO, would end this process
+        fcntl.fcntl(file, fcntl.F_SETLEASE, fcntl.F_WRLCK)
+    except OSError:
+        os.close(file)
+        raise
+    return file
 
 
 def poison(arrays: Mapping[str, NDArray[Any]], batch_axis: Mapping[str, bool]) -> dict[str, NDArray[Any]]:
@@ -128,6 +177,13 @@ def _empty(path: Path) -> None:
 def _fifo(path: Path) -> None:
     path.unlink()
     os.mkfifo(path)
+
+
+def _anew(path: Path) -> None:
+    """The same bytes in a file that nobody has open."""
+    again = path.with_name(f".new-{path.name}")
+    shutil.copy2(path, again)
+    os.replace(again, path)
 
 
 def _close(path: Path) -> None:
@@ -164,6 +220,7 @@ SPOILERS: tuple[Spoiler, ...] = (
     Spoiler("gone", "{main}", Path.unlink),
     Spoiler("is-folder", "{main}", _folder),
     Spoiler("never-delivered", "{main}", _fifo),
+    Spoiler("held", "{main}", _anew, held=True),
     Spoiler("closed", "{main}", _close),
     Spoiler("future-opset", "{main}", lambda path: edit(path, "opset")),
     Spoiler("future-ir", "{main}", lambda path: edit(path, "ir")),

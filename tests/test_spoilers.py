@@ -13,11 +13,22 @@ import pytest
 
 from crashpath.coverage.drillfolder import exam_of
 from crashpath.coverage.modelapps import write_tokenizer
-from crashpath.coverage.spoilers import FIFO_WAITS, SPOILERS, Spoiler, file_of, spoiled, spoiler
+from crashpath.coverage.spoilers import (
+    FIFO_WAITS,
+    HELD_WAITS,
+    SPOILERS,
+    Spoiler,
+    can_hold,
+    file_of,
+    spoiled,
+    spoiler,
+)
 from crashpath.runtime.testing import tiny_folder
 
 ROOT_READS_ALL = ("closed", "weights-closed", "tokenizer-closed")
-OF_THE_GRAPH = [one for one in SPOILERS if one.file in ("{main}", "{external}") and one.name != "never-delivered"]
+OF_THE_GRAPH = [
+    one for one in SPOILERS if one.file in ("{main}", "{external}") and one.name != "never-delivered" and not one.held
+]
 
 
 def _bytes(folder: Path) -> dict[str, tuple[bytes, int]]:
@@ -83,4 +94,26 @@ def test_a_fifo_is_seen_to_be_read_and_lets_go(tmp_path: Path) -> None:
         assert reader.is_alive()
     reader.join(30)
     assert read == [b""]
+    assert file.read_bytes() == b"model"
+
+
+def test_a_held_file_is_a_file_that_nobody_gets(tmp_path: Path) -> None:
+    """A held file looks whole, whoever opens it waits, which is observed, and gets all of it when it is let go."""
+    if not can_hold(tmp_path):
+        pytest.skip("this file system knows no leases")
+    file = tmp_path / "model.onnx"
+    file.write_bytes(b"model")
+    read: list[bytes] = []
+    with spoiled(spoiler("held"), file) as broken:
+        assert file.is_file()
+        assert file.stat().st_size == 5
+        assert broken.observe() == "nobody opens"
+        reader = threading.Thread(target=lambda: read.append(file.read_bytes()))
+        reader.start()
+        while broken.observe() != HELD_WAITS:
+            time.sleep(0.01)
+        reader.join(0.2)
+        assert reader.is_alive()
+    reader.join(30)
+    assert read == [b"model"]
     assert file.read_bytes() == b"model"
