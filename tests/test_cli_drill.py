@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
 
 from crashpath.coverage.drillcells import CELLS
+from crashpath.coverage.drillplan import device_is_here
 from crashpath.coverage.faults import FAULTS
 from crashpath.dashboard.cli import run
 from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.testing import a_night
 from crashpath.ingest.store import open_store
 from crashpath.ingest.tables_evidence import CoverageRun, Drill
 
@@ -35,6 +38,10 @@ def test_drills_as_a_document(url: str, tmp_path: Path, capsys: pytest.CaptureFi
     assert code == Exit.DONE
     assert {"drills", "requests", "unanswered", "wrong", "lower_bound"} <= set(document)
     assert (document["unanswered"], document["wrong"]) == (0, 0)
+    assert document["claim"] == {"unit": "drill", "trials": 2, "misses": 0}
+    assert document["lower_bound"] == pytest.approx(0.05**0.5)
+    assert document["providers"] == ["CPUExecutionProvider"]
+    assert document["limits"]["deadline_ms"] == 2000.0
     assert [(one["fault"], one["class"], one["phase"], one["isolation"]) for one in document["drills"]] == [
         ("model-request-memory", "oom_host", "infer", "in_process"),
         ("model-tokenizer-cut", "tokenizer", "prepare", "in_process"),
@@ -44,12 +51,13 @@ def test_drills_as_a_document(url: str, tmp_path: Path, capsys: pytest.CaptureFi
         assert all(one["cells"].values()), one["why"]
     with open_store(url, create=False) as store, store.read() as session:
         rows = session.scalars(select(Drill).order_by(Drill.id)).all()
-        assert [(row.fault, row.passed, row.release, row.model_hash) for row in rows] == [
-            (one["fault"], True, "2.1.0", document["model_hash"]) for one in document["drills"]
+        assert [(row.fault, row.passed, row.release, row.model_hash, row.path) for row in rows] == [
+            (one["fault"], True, "2.1.0", document["model_hash"], "ort") for one in document["drills"]
         ]
         assert "onnxruntime" in rows[0].versions
         kept = session.scalars(select(CoverageRun)).one()
         assert (kept.origin, kept.detail["policy"]) == ("drill", "breaker")
+        assert (kept.detail["providers"], kept.detail["limits"]) == (document["providers"], document["limits"])
     with (tmp_path / "logs" / "labels.csv").open(encoding="utf-8", newline="") as file:
         labels = {row["file"]: row["class"] for row in csv.DictReader(file)}
     assert set(labels.values()) == {"oom_host", "tokenizer"}
@@ -64,7 +72,9 @@ def test_lines_for_people(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "RDCTAELB green" in out
     assert "2 drills: 2 green, 0 red" in out
     assert "Clopper-Pearson" in out
-    assert "100" not in out
+    assert not re.search(r"\b100(\.0+)? ?%", out)
+    assert "requests were sent while a fault was there" in out
+    assert "each a drill" in " ".join(out.split())
     assert max(len(line) for line in out.splitlines()) <= 80
 
 
@@ -78,14 +88,73 @@ def test_a_red_drill_is_exit_6(url: str, capsys: pytest.CaptureFixture[str]) -> 
 
 
 def test_a_mix_counts(url: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """`--n` sends that many struck requests to one session and says what may be claimed."""
-    chosen = ["--fault", "model-no-space", "--fault", "model-graph-kernel", "--isolation", "in_process"]
-    code = run(["drill", "--n", "30", *chosen, "--no-store", "--json", "--db", url])
+    """`--n` strikes that many requests in each isolation; the claim is of struck requests alone, and the document says
+    under which policy, with which settings, they were struck.
+    """
+    chosen = ["--fault", "model-no-space", "--fault", "model-graph-kernel"]
+    code = run(["drill", "--n", "30", *chosen, "--json", "--db", url])
     document = json.loads(capsys.readouterr().out)
-    assert code == Exit.DONE
+    assert code == Exit.DONE, document["mixes"]
     assert document["drills"] == []
-    assert (document["mix"]["requests"], document["unanswered"], document["wrong"]) == (30, 0, 0)
+    assert [(mix["isolation"], mix["requests"]) for mix in document["mixes"]] == [("process", 30), ("in_process", 30)]
+    assert (document["requests"], document["unanswered"], document["wrong"]) == (60, 0, 0)
+    assert document["claim"] == {"unit": "struck request", "trials": 30, "misses": 0}
     assert 0.9 < document["lower_bound"] < 0.91
+    for mix in document["mixes"]:
+        assert mix["policy"] != document["policy"] == "breaker"
+        assert mix["breaker"]["rate"] == 0.9
+    with open_store(url, create=False) as store, store.read() as session:
+        kept = session.scalars(select(CoverageRun)).one()
+        assert kept.detail["mixes"] == document["mixes"]
+
+
+def test_a_mix_that_meets_too_few_faults_is_red(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Under `sticky` the first failure switches for good, so one request of eight meets a fault: that proves little."""
+    chosen = ["--fault", "model-no-space", "--isolation", "in_process", "--policy", "sticky", "--no-store"]
+    code = run(["drill", "--n", "8", *chosen, "--db", url])
+    out = " ".join(capsys.readouterr().out.split())
+    assert code == Exit.RED
+    assert "1 of 8 requests met a fault" in out
+    assert "GREEN" not in out
+
+
+@pytest.mark.skipif(device_is_here(), reason="there is a device here")
+def test_nothing_driven_is_not_green(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """Where no fault of a class can be raised, the command says so and ends with 5: nothing is proven."""
+    code = run(["drill", "--class", "oom_device", "--no-store", "--db", url])
+    out = capsys.readouterr().out
+    assert code == Exit.PARTIAL
+    assert "NOTHING DRIVEN" in out
+    assert "GREEN" not in out
+    assert "no device" in out
+
+
+@pytest.mark.skipif(device_is_here(), reason="there is a device here")
+def test_the_providers_of_production_are_driven(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+    """A provider that is asked for runs the main path in a drill, too: where it is not usable, nothing is driven."""
+    code = run([*QUICK, "--provider", "CUDAExecutionProvider", "--no-store", "--db", url])
+    assert code == Exit.FAILED
+    assert "cannot be driven" in capsys.readouterr().err
+
+
+def test_what_stands_against_the_field(url: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """With crashes in the store, the document and the lines say by class and phase what stands against them."""
+    logs = tmp_path / "crashes"
+    logs.mkdir()
+    trace = 'Traceback (most recent call last):\n  File "/srv/app/m.py", line 3, in predict\n    go()\n'
+    (logs / "0.log").write_text(f"{trace}MemoryError\n")
+    (logs / "1.log").write_text(f"{trace}ModuleNotFoundError: No module named 'tokenizers'\n")
+    with open_store(url) as store:
+        a_night(store, [logs])
+    assert run([*QUICK, "--json", "--db", url]) == Exit.DONE
+    field = {row["class"]: row for row in json.loads(capsys.readouterr().out)["field"]}
+    assert field["oom_host"]["standing"] == "contained"
+    assert field["oom_host"]["phases"][0]["phase"] == "infer"
+    assert field["dependency"]["standing"] == "a check exists"
+    assert run([*QUICK, "--db", url]) == Exit.DONE
+    out = capsys.readouterr().out
+    assert "prevented" not in out
+    assert "a check exists" in out
 
 
 @pytest.mark.parametrize(

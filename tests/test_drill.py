@@ -14,9 +14,10 @@ import pytest
 
 from crashpath.coverage.drill import drive
 from crashpath.coverage.drillcase import Case, cases_of, not_here
-from crashpath.coverage.drillcells import CELLS, DrillResult, Verdict
+from crashpath.coverage.drillcells import CELLS, Cell, DrillResult, Verdict, none_apply
+from crashpath.coverage.drillclaim import DRILL, REQUEST, Claim, claimed
 from crashpath.coverage.drillfolder import built_in_folder
-from crashpath.coverage.drillmix import Mix, mixable, patient
+from crashpath.coverage.drillmix import Mix, MixResult, mixable, patient
 from crashpath.coverage.drillplan import DrillPlan
 from crashpath.coverage.drillrun import Runner
 from crashpath.coverage.drillstage import Pace, Stage, opened
@@ -129,9 +130,47 @@ def test_a_mix_loses_nothing(stage: Stage) -> None:
 
 
 def test_a_mix_does_not_trip_its_breaker() -> None:
-    """The mix's breaker opens for a path that is dead, not for one failure in three."""
+    """The mix's breaker opens for a path that is dead, not for one failure in three; as it is another policy than the
+    one that ships, it has another name.
+    """
     assert patient(POLICIES["breaker"]).breaker != POLICIES["breaker"].breaker
+    assert patient(POLICIES["breaker"]).name not in POLICIES
     assert patient(POLICIES["sticky"]) is POLICIES["sticky"]
+
+
+_MIX = MixResult(10, "process", "breaker, patient", (), 10, 20, 0, 0, 0, 0, (), 0, (), ())
+
+
+@pytest.mark.parametrize(
+    ("mix", "told"),
+    [
+        (_MIX, ""),
+        (replace(_MIX, requests=9), "9 of 10 requests"),
+        (replace(_MIX, unanswered=1), "unanswered"),
+        (replace(_MIX, wrong=1), "wrong"),
+        (replace(_MIX, late=1), "late"),
+        (replace(_MIX, misnamed=1), "another class"),
+    ],
+    ids=["green", "too few", "unanswered", "wrong", "late", "misnamed"],
+)
+def test_when_a_mix_is_red(mix: MixResult, told: str) -> None:
+    """Too few faults met, and any request that was lost, wrong, late or misnamed, make a mix red."""
+    assert told in "".join(mix.faulty)
+    assert bool(mix.faulty) == bool(told)
+
+
+def test_a_claim_has_one_unit() -> None:
+    """The claim is of the struck requests of the weakest mix, whatever was drilled beside it; without a mix it is of
+    drills, one trial each, however many requests they sent.
+    """
+    cells = tuple(Cell(one.id, True) for one in CELLS)
+    good = DrillResult("f", "hang", "infer", "process", "breaker", "ort", cells, requests=50)
+    missed = replace(good, unanswered=3)
+    null = replace(good, cells=none_apply("not here"))
+    assert claimed([good, missed, null], ()) == Claim(DRILL, 2, 1)
+    weaker = replace(_MIX, requests=8, wrong=1)
+    assert claimed([good, missed], [_MIX, weaker]) == Claim(REQUEST, 8, 1)
+    assert claimed([], ()).bound == 0.0
 
 
 def test_nothing_is_left(folder: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -2,27 +2,38 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from crashpath.coverage.drillcells import CELLS, Cell, DrillResult, none_apply
 from crashpath.coverage.drillstore import Evidence, store_drills
 from crashpath.coverage.field import Names, Standing, field_against_proof, shares
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.store import Store
+from crashpath.ingest.tables_evidence import CoverageRun, Drill
 
 AT = datetime(2026, 11, 30, tzinfo=UTC)
 
 
-def _result(failure_class: str, value: bool | None) -> DrillResult:
+def _result(
+    failure_class: str, value: bool | None, *, phase: str = "load", path: str = "ort", fault: str = "x-y"
+) -> DrillResult:
     cells = none_apply("no device") if value is None else tuple(Cell(one.id, value) for one in CELLS)
-    return DrillResult("x-y", failure_class, "infer", "process", "breaker", "ort", cells, requests=2)
+    return DrillResult(fault, failure_class, phase, "process", "breaker", path, cells, requests=2)
 
 
 def _evidence(policy: str = "breaker", model_hash: str = "abc", at: datetime = AT) -> Evidence:
     return Evidence(at, "2.1", "m", model_hash, policy, (("onnxruntime", "1"),))
+
+
+def _standing(store: Store, failure_class: str = "oom_host") -> Standing:
+    with store.read() as session:
+        rows = field_against_proof(session, [], model_hash="abc", since=AT - timedelta(days=30))
+    return next(row.standing for row in rows if row.failure_class == failure_class)
 
 
 @pytest.fixture
@@ -39,15 +50,18 @@ def field(store: Store, tmp_path: Path) -> Store:
     return store
 
 
-def test_a_passing_drill_contains_and_a_check_prevents(field: Store) -> None:
-    """Contained by a passing drill, prevented by a check that names the class, else without proof; shares add up."""
+def test_a_passing_drill_contains_and_a_check_exists(field: Store) -> None:
+    """Contained by a passing drill of class and phase; where a check looks for the class, that is all that is said of
+    it; else without proof. Shares add up.
+    """
     with field.write() as session:
-        store_drills(session, _evidence(), [_result("oom_host", True), _result("oom_host", False)])
+        store_drills(session, _evidence(), [_result("oom_host", True)])
     with field.read() as session:
         rows = {row.failure_class: row for row in field_against_proof(session, [Names("imports", "dependency")])}
-    assert rows["oom_host"].standing is Standing.CONTAINED
-    assert (rows["oom_host"].drills, rows["oom_host"].red, rows["oom_host"].newest) == (1, 1, AT)
-    assert rows["dependency"].standing is Standing.PREVENTED
+    (part,) = rows["oom_host"].parts
+    assert rows["oom_host"].standing is part.standing is Standing.CONTAINED
+    assert (part.phase, part.drills, part.red, part.newest) == ("load", 1, 0, AT)
+    assert rows["dependency"].standing is Standing.CHECKED == "a check exists"
     assert rows["dependency"].checks == ("imports",)
     found = shares(tuple(rows.values()))
     assert sum(found.values()) == pytest.approx(1)
@@ -56,24 +70,72 @@ def test_a_passing_drill_contains_and_a_check_prevents(field: Store) -> None:
 
 
 @pytest.mark.parametrize(
-    ("evidence", "value"),
+    ("evidence", "result"),
     [
-        (_evidence(), False),
-        (_evidence(), None),
-        (_evidence(policy="account"), True),
-        (_evidence(policy="off"), True),
-        (_evidence(model_hash="other"), True),
-        (_evidence(at=AT - timedelta(days=100)), True),
+        (_evidence(), _result("oom_host", False)),
+        (_evidence(), _result("oom_host", None)),
+        (_evidence(), _result("oom_host", True, path="torchscript")),
+        (_evidence(), _result("oom_host", True, phase="infer")),
+        (_evidence(policy="account"), _result("oom_host", True)),
+        (_evidence(policy="off"), _result("oom_host", True)),
+        (_evidence(model_hash="other"), _result("oom_host", True)),
+        (_evidence(at=AT - timedelta(days=100)), _result("oom_host", True)),
     ],
-    ids=["red", "not driven", "account", "off", "another model", "too old"],
+    ids=["red", "not driven", "of the fallback", "another phase", "account", "off", "another model", "too old"],
 )
-def test_what_proves_nothing(field: Store, evidence: Evidence, value: bool | None) -> None:
-    """A red drill, one that could not be driven, one under a policy not in use, of other artefacts, or too old."""
+def test_what_proves_nothing(field: Store, evidence: Evidence, result: DrillResult) -> None:
+    """A red drill, one that could not be driven, one of the fallback or in a phase in which the field's crashes are
+    not, one under a policy not in use, of other artefacts, or too old.
+    """
     with field.write() as session:
-        store_drills(session, evidence, [_result("oom_host", value)])
+        store_drills(session, evidence, [result])
+    assert _standing(field) is Standing.UNPROVEN
+
+
+def test_the_last_drill_counts(field: Store) -> None:
+    """A red drill after a passing one takes the proof away, a passing one of the same fault gives it back, and a
+    passing one of another fault does not.
+    """
+
+    def driven(value: bool, days: int, fault: str = "x-y") -> Standing:
+        with field.write() as session:
+            store_drills(session, _evidence(at=AT + timedelta(days=days)), [_result("oom_host", value, fault=fault)])
+        return _standing(field)
+
+    assert driven(True, 0) is Standing.CONTAINED
+    assert driven(False, 1) is Standing.UNPROVEN
+    assert driven(True, 2, "another") is Standing.UNPROVEN
+    assert driven(True, 3) is Standing.CONTAINED
+
+
+def test_a_class_is_contained_where_all_its_phases_are(field: Store, tmp_path: Path) -> None:
+    """A class that happens in two phases has a standing in each, and the weaker one as a whole."""
+    logs = tmp_path / "more"
+    logs.mkdir()
+    (logs / "9.log").write_text(
+        'Traceback (most recent call last):\n  File "/srv/app/m.py", line 9, in predict\n    go()\nMemoryError\n'
+    )
+    a_night(field, [logs])
+    with field.write() as session:
+        store_drills(session, _evidence(), [_result("oom_host", True)])
     with field.read() as session:
-        rows = field_against_proof(session, [], model_hash="abc", since=AT - timedelta(days=30))
-    assert {row.standing for row in rows} == {Standing.UNPROVEN}
+        row = next(row for row in field_against_proof(session, []) if row.failure_class == "oom_host")
+    assert {part.phase: part.standing for part in row.parts} == {
+        "load": Standing.CONTAINED,
+        "infer": Standing.UNPROVEN,
+    }
+    assert row.standing is Standing.UNPROVEN
+
+
+def test_a_drill_keeps_its_path_and_limits(field: Store) -> None:
+    """The row says which path was struck, its run under which providers and limits."""
+    evidence = replace(_evidence(), providers=("CPUExecutionProvider",), limits=(("deadline_ms", 2000.0),))
+    with field.write() as session:
+        store_drills(session, evidence, [_result("load_corrupt", True, path="torchscript")])
+    with field.read() as session:
+        assert session.scalars(select(Drill.path)).all() == ["torchscript"]
+        detail = session.scalars(select(CoverageRun)).one().detail
+    assert (detail["providers"], detail["limits"]) == (["CPUExecutionProvider"], {"deadline_ms": 2000.0})
 
 
 def test_an_empty_store_has_no_field(store: Store) -> None:

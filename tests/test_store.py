@@ -101,6 +101,26 @@ def test_older_schema_asks_for_an_upgrade_which_backs_up(tmp_path: Path) -> None
     assert upgrade.upgrade(url, now=NOW).backup is None
 
 
+def test_drills_of_an_older_store_have_no_known_path(tmp_path: Path) -> None:
+    """A drill that was kept before drills said which path they struck is kept, and its path is unknown."""
+    url = f"sqlite:///{tmp_path}/old.db"
+    engine = connect(url, create=True)
+    with engine.execution_options(crashpath_writer=True).begin() as connection:
+        migrate.migrate(connection, "0006")
+        connection.execute(
+            text(
+                "INSERT INTO drill (at, release, model, model_hash, fault, failure_class, phase, isolation, passed, "
+                "cells, why, requests, unanswered, wrong, seconds, versions) VALUES ('2026-01-01 00:00:00.000000', '', "
+                "'m', 'h', 'f', 'hang', 'infer', 'process', 1, '{}', '{}', 2, 0, 0, 1.0, '{}')"
+            )
+        )
+        connection.execute(text("INSERT INTO project VALUES (1, 'old', '2026-01-01 00:00:00.000000', 'ab12', NULL)"))
+    engine.dispose()
+    upgrade.upgrade(url, now=NOW)
+    with open_store(url) as store, store.read() as session:
+        assert session.execute(text("SELECT fault, path FROM drill")).all() == [("f", "unknown")]
+
+
 def test_what_is_no_store_is_refused(tmp_path: Path) -> None:
     """A text file, a folder, another program's database, a missing folder: one sentence each, nothing overwritten."""
     (tmp_path / "text.db").write_text("not a database " * 100)
