@@ -54,7 +54,7 @@ class Props:
         control = Path(group, "memory.oom_control").read_text(encoding="ascii")
         kills = sum(int(line.split()[1]) for line in control.splitlines() if line.startswith("oom_kill "))
         before, self._kills = self._kills, kills
-        return f"oom_kill {kills - before}"
+        return f"oom_kill {kills - before}" if kills > before else ""
 
     def _get(self, name: str) -> str:
         if name not in self._made:
