@@ -9,12 +9,10 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.fault import Fault
+from crashpath.coverage.field import IN_USE
 from crashpath.coverage.report import Cell
 from crashpath.ingest.tables_evidence import CoverageRun, Drill
 from crashpath.runtime.values import Path as Which
-
-IN_USE = ("breaker", "sticky")
-"""Policies whose drills count."""
 
 
 def declared_cells(faults: Sequence[Fault]) -> dict[tuple[str, str], int]:
@@ -39,7 +37,7 @@ def drill_cells(
     query = (
         select(Drill, CoverageRun.detail)
         .join(CoverageRun, CoverageRun.id == Drill.run_id)
-        .where(Drill.model_hash == model_hash)
+        .where(Drill.model_hash == model_hash, Drill.path == Which.MAIN)
         .order_by(Drill.at, Drill.id)
     )
     if release is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tempfile
+from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
@@ -53,6 +54,8 @@ class Runner:
         self._open = ExitStack()
         self._stage: Stage | None = None
         self.versions: tuple[tuple[str, str], ...] = ()
+        self.routes: Counter[str] = Counter()
+        """Declared edges that the sessions took, those that were closed."""
 
     def __enter__(self) -> Runner:
         return self
@@ -62,6 +65,8 @@ class Runner:
 
     def close(self) -> None:
         """Close the session that is open."""
+        if self._stage is not None:
+            self.routes.update(dict(self._stage.session.facts().figures.routes))
         self._stage = None
         self._open.close()
 

@@ -6,12 +6,14 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.drillcells import DrillResult, Verdict
 from crashpath.coverage.drillmix import MixResult
+from crashpath.coverage.units import Kind
 from crashpath.ingest.schema import Json
-from crashpath.ingest.tables_evidence import CoverageRun, Drill
+from crashpath.ingest.tables_evidence import CoverageHit, CoverageRun, Drill
 
 ORIGIN = "drill"
 
@@ -20,7 +22,8 @@ ORIGIN = "drill"
 class Evidence:
     """What all drills of a run have in common. ``versions`` are those of the libraries that ran.
 
-    ``policy`` is that of the drills; a mix tells its own. ``limits`` are those that held, by name.
+    ``policy`` is that of the drills; a mix tells its own. ``limits`` are those that held, by name;
+    ``routes`` how often the sessions took each declared edge.
     """
 
     at: datetime
@@ -31,12 +34,16 @@ class Evidence:
     versions: tuple[tuple[str, str], ...]
     providers: tuple[str, ...] = ()
     limits: tuple[tuple[str, float], ...] = ()
+    routes: tuple[tuple[str, int], ...] = ()
 
 
 def store_drills(
     session: Session, evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult] = ()
 ) -> int:
-    """Add a run and its drills, and return the run's id. Cases that could not be driven are in the run's detail."""
+    """Add a run, its drills and the routes that its sessions took, and return the run's id.
+
+    Cases that could not be driven are in the run's detail.
+    """
     versions: Json = dict(evidence.versions)
     run = CoverageRun(
         at=evidence.at,
@@ -56,6 +63,11 @@ def store_drills(
     session.add(run)
     session.flush()
     session.add_all(_row(run.id, evidence, versions, one) for one in results if one.verdict is not Verdict.NULL)
+    session.add_all(
+        CoverageHit(run_id=run.id, path="", kind=Kind.ROUTE, unit=route, hits=count, counted=True)
+        for route, count in evidence.routes
+        if count
+    )
     return run.id
 
 
@@ -96,3 +108,20 @@ def _not_driven(result: DrillResult) -> Json:
         "isolation": result.isolation,
         "why": next((cell.why for cell in result.cells), ""),
     }
+
+
+def drill_routes(
+    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+) -> dict[str, int]:
+    """Return how often the sessions of drills of these artefacts took each declared edge."""
+    query = (
+        select(CoverageHit.unit, func.sum(CoverageHit.hits))
+        .join(CoverageRun, CoverageRun.id == CoverageHit.run_id)
+        .where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash, CoverageHit.kind == Kind.ROUTE)
+        .group_by(CoverageHit.unit)
+    )
+    if release is not None:
+        query = query.where(CoverageRun.release == release)
+    if since is not None:
+        query = query.where(CoverageRun.at >= since)
+    return {route: int(count) for route, count in session.execute(query)}

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -15,6 +16,7 @@ from crashpath.coverage.covered import add_up
 from crashpath.coverage.covstore import store_run, stored_runs
 from crashpath.coverage.domain import asked_for
 from crashpath.coverage.drilled import drill_cells
+from crashpath.coverage.drillstore import drill_routes
 from crashpath.coverage.faults import FAULTS
 from crashpath.coverage.field import Standing, field_against_proof
 from crashpath.coverage.report import Report, make_report
@@ -257,6 +259,9 @@ def _report(
         model_hash = runs[-1].model_hash if folder is None else folder.hash
         covered = add_up(runs, model_hash, now=now, max_age=age)
         cells = drill_cells(session, FAULTS, model_hash, release=release, since=now - age)
+        routes = Counter(covered.routes)
+        routes.update(drill_routes(session, model_hash, release=release, since=now - age))
+        covered = replace(covered, routes=dict(routes))
         proof = field_against_proof(session, (), model_hash=model_hash, since=now - age)
         field = [row.failure_class for row in proof if row.standing is not Standing.CONTAINED]
     production = None

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import signal
 import threading
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import asdict, dataclass, replace
@@ -122,9 +123,12 @@ def drill(
     try:
         with _ended_in_order(), folder_to_drill(model) as folder:
             _say_all(say, opening_lines(folder, setting.policy, setting.providers, setting.pace))
-            results, versions = _drive(folder, cases if everything or not n else (), isolations, setting, say)
+            routes: Counter[str] = Counter()
+            driven = cases if everything or not n else ()
+            results, versions = _drive(folder, driven, isolations, setting, say, routes)
             mixes = _mixes(folder, cases, isolations, setting, n, seed, say) if n else ()
             evidence = _evidence(folder, release, setting, versions or (mixes[0].versions if mixes else ()))
+            evidence = replace(evidence, routes=tuple(routes.items()))
     except ServingError as error:
         raise InputError(str(error)) from error
     except DrillError as error:
@@ -193,8 +197,14 @@ def _chosen(ids: Sequence[str], failure_class: str | None, everything: bool) -> 
 
 
 def _drive(
-    folder: ModelFolder, cases: Sequence[Case], isolations: Sequence[str], setting: Setting, say: Say
+    folder: ModelFolder,
+    cases: Sequence[Case],
+    isolations: Sequence[str],
+    setting: Setting,
+    say: Say,
+    routes: Counter[str],
 ) -> tuple[list[DrillResult], tuple[tuple[str, str], ...]]:
+    """Drive the cases; ``routes`` gets the edges that the sessions took."""
     results: list[DrillResult] = []
     versions: dict[str, str] = {}
     if cases:
@@ -207,6 +217,7 @@ def _drive(
                 results.append(result)
                 say(drill_line(result))
             versions |= dict(runner.versions)
+        routes.update(runner.routes)
     return results, tuple(versions.items())
 
 

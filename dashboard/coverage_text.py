@@ -64,7 +64,7 @@ def rows(report: Report) -> Iterator[tuple[str, Ratio, str]]:
         for kind, word in ((Kind.EXPERT, "experts"), (Kind.PAIR, "pairs of experts")):
             if (ratio := report.experts(path, kind)).total:
                 yield f"{word}, {path}", ratio, "that traffic reached"
-    yield "routes", report.taken(), "edges of the decision graph"
+    yield "routes", report.taken(), "declared edges"
     yield "drills", report.drilled(), "failure class × phase"
     shapes = report.shapes()
     if shapes is not None:

@@ -40,12 +40,13 @@ class Coverage:
     """The command on a store of its own."""
 
     def __init__(self, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-        self._db = f"sqlite:///{tmp_path}/crashpath.db"
+        self.db = f"sqlite:///{tmp_path}/crashpath.db"
         self._capsys = capsys
         self.err = ""
 
     def __call__(self, *flags: object, code: int = Exit.DONE) -> str:
-        assert cli.run(["coverage", *map(str, flags), "--db", self._db]) == code
+        self._capsys.readouterr()
+        assert cli.run(["coverage", *map(str, flags), "--db", self.db]) == code
         out, self.err = self._capsys.readouterr()
         return out
 
@@ -128,6 +129,18 @@ def test_shapes_of_production(coverage: Coverage, folder: ModelFolder, tmp_path:
     assert found["shapes"] == {"covered": 1, "total": 2}
     (gap,) = [one for one in found["uncovered"] if one["kind"] == "domain"]
     assert (gap["unit"], gap["label"]) == ("batch<=128", "1 requests in production")
+
+
+def test_drills_count(coverage: Coverage, folder: ModelFolder) -> None:
+    """A drill that passed covers its class and phase, and the edges that its session took."""
+    drill = ["drill", "--fault", "model-bytes-refused", "--isolation", "in_process", "--model", str(folder.path)]
+    assert cli.run([*drill, "--db", coverage.db]) == Exit.DONE
+    found = coverage.json("--model", folder.path)
+    dark = {gap["unit"] for gap in found["uncovered"]}
+    assert found["drills"]["covered"] >= 1
+    assert "oom_host in infer" not in dark
+    assert not {"main:answered", "infer:oom_host -> fallback:answered"} & dark
+    assert "infer:hang -> fallback:answered" in dark
 
 
 def test_wrong_input(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
