@@ -1,4 +1,4 @@
-"""The backends: ONNX Runtime, TorchScript, and a fake that answers with a function.
+"""The backends: ONNX Runtime and TorchScript. The one of tests that answers with a function is in `fakelane`.
 
 A backend raises its library's own errors. Its own are `ModelFolderError` for a file that is not there, `DeviceInit`
 for a provider that was asked for and is not used (the library would only warn and compute on the processor), and
@@ -10,7 +10,7 @@ from __future__ import annotations
 import platform
 import threading
 import warnings
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
@@ -151,42 +151,6 @@ class TorchScriptBackend:
     def close(self) -> None:
         """Let go of the module."""
         self._module = None
-
-
-class FakeBackend:
-    """Answers with a function, for tests of what stands around a backend. It remembers that it was cancelled."""
-
-    def __init__(
-        self,
-        answer: Callable[[Arrays], Arrays],
-        *,
-        inputs: tuple[str, ...] = ("x",),
-        outputs: tuple[str, ...] | None = ("y",),
-    ) -> None:
-        self._answer = answer
-        self._signature = LaneSignature(inputs, outputs)
-        self.cancelled = threading.Event()
-        self.closed = False
-
-    def run(self, feed: Arrays) -> Arrays:
-        """Answer with the function."""
-        return self._answer(feed)
-
-    def cancel(self, thread: int | None = None) -> None:
-        """Set ``cancelled``, on which the function may wait."""
-        self.cancelled.set()
-
-    def signature(self) -> LaneSignature:
-        """What it was told."""
-        return self._signature
-
-    def versions(self) -> tuple[tuple[str, str], ...]:
-        """Of nothing but Python."""
-        return (("python", platform.python_version()),)
-
-    def close(self) -> None:
-        """Set ``closed``."""
-        self.closed = True
 
 
 def open_backend(kind: str, folder: ModelFolder, *, threads: int, providers: Sequence[str]) -> Backend:

@@ -98,18 +98,6 @@ def diagnose(
     return Diagnosis(model, tuple(findings))
 
 
-def with_needs(*ids: str) -> tuple[Check, ...]:
-    """Return the checks of these ids and all that they need, in their order. Raises ``KeyError`` for an unknown id."""
-    known = {one.id: one for one in CHECKS}
-    wanted: set[str] = set()
-    waiting = list(ids)
-    while waiting:
-        check = known[waiting.pop()]
-        wanted.add(check.id)
-        waiting += [one for one in check.needs if one not in wanted]
-    return tuple(one for one in CHECKS if one.id in wanted)
-
-
 def _look(path: Path, wanted: Wanted, *, ahead: bool) -> Look:
     try:
         return Look(path, wanted, folder=read_folder(path), ahead=ahead)

@@ -1,7 +1,8 @@
-"""A scripted lane: for tests of what stands above the lanes. Nothing real runs in it."""
+"""A scripted lane and a backend of a function: for tests of what stands above them. Nothing real runs in them."""
 
 from __future__ import annotations
 
+import platform
 import threading
 from collections import deque
 from collections.abc import Callable
@@ -126,3 +127,39 @@ class FakeLane:
     def close(self) -> None:
         """Be closed."""
         self.state = LaneState.CLOSED
+
+
+class FakeBackend:
+    """Answers with a function, for tests of what stands around a backend. It remembers that it was cancelled."""
+
+    def __init__(
+        self,
+        answer: Callable[[Arrays], Arrays],
+        *,
+        inputs: tuple[str, ...] = ("x",),
+        outputs: tuple[str, ...] | None = ("y",),
+    ) -> None:
+        self._answer = answer
+        self._signature = LaneSignature(inputs, outputs)
+        self.cancelled = threading.Event()
+        self.closed = False
+
+    def run(self, feed: Arrays) -> Arrays:
+        """Answer with the function."""
+        return self._answer(feed)
+
+    def cancel(self, thread: int | None = None) -> None:
+        """Set ``cancelled``, on which the function may wait."""
+        self.cancelled.set()
+
+    def signature(self) -> LaneSignature:
+        """What it was told."""
+        return self._signature
+
+    def versions(self) -> tuple[tuple[str, str], ...]:
+        """Of nothing but Python."""
+        return (("python", platform.python_version()),)
+
+    def close(self) -> None:
+        """Set ``closed``."""
+        self.closed = True

@@ -22,12 +22,25 @@ from onnx import TensorProto, helper
 from crashpath.dashboard import cli
 from crashpath.ingest.classes import CLASSES
 from crashpath.runtime.checks_device import parse_gpus
-from crashpath.runtime.diagnose import CHECKS, Diagnosis, diagnose, with_needs
+from crashpath.runtime.diagnose import CHECKS, Diagnosis, diagnose
 from crashpath.runtime.export import export_module
 from crashpath.runtime.finding import Check, Finding, Status
 from crashpath.runtime.folder import TokenizerSpec, file_hash
 from crashpath.runtime.look import Wanted
 from crashpath.runtime.testing import ENDLESS, tiny_folder
+
+
+def with_needs(*ids: str) -> tuple[Check, ...]:
+    """Return the checks of these ids and all that they need, in their order. Raises ``KeyError`` for an unknown id."""
+    known = {one.id: one for one in CHECKS}
+    wanted: set[str] = set()
+    waiting = list(ids)
+    while waiting:
+        check = known[waiting.pop()]
+        wanted.add(check.id)
+        waiting += [one for one in check.needs if one not in wanted]
+    return tuple(one for one in CHECKS if one.id in wanted)
+
 
 FALLBACK_FREE = tuple(one for one in CHECKS if "fallback.library" not in {n.id for n in with_needs(one.id)})
 """Checks for which no child has to import torch: enough for what is broken on the main path alone."""

@@ -12,7 +12,7 @@ from pathlib import Path as FilePath
 import numpy as np
 import pytest
 
-from crashpath.runtime.backends import FakeBackend, OrtBackend
+from crashpath.runtime.backends import OrtBackend
 from crashpath.runtime.errors import (
     DeadlineExceeded,
     DeviceFault,
@@ -25,6 +25,7 @@ from crashpath.runtime.errors import (
     NativeCrash,
     SessionClosed,
 )
+from crashpath.runtime.fakelane import FakeBackend
 from crashpath.runtime.inprocess import InProcessLane
 from crashpath.runtime.lane import LaneSignature, LaneState
 from crashpath.runtime.testing import ENDLESS, tiny_folder

@@ -8,8 +8,8 @@ import time
 import numpy as np
 import pytest
 
-from crashpath.runtime.backends import FakeBackend
 from crashpath.runtime.errors import Failure, HostMemory, LoadCorrupt
+from crashpath.runtime.fakelane import FakeBackend
 from crashpath.runtime.folder import TensorSpec, Tolerance
 from crashpath.runtime.inprocess import InProcessLane
 from crashpath.runtime.lane import LaneSignature, LaneState
