@@ -45,8 +45,8 @@ def test_schema() -> None:
     """The keys are the declared ones, in their order; times are UTC; an infinity is ``null``."""
     told = as_json(_told(1))
     assert " ".join(told) == (
-        "schema at event attempt_id unit phase path class type message route answered by milliseconds breaker worker_pid "
-        "release platform model model_hash host pid session"
+        "schema at event attempt_id unit phase path class type message route answered by milliseconds breaker "
+        "worker_pid release platform model model_hash host pid session"
     )
     assert (told["schema"], told["at"]) == ("crashpath.event/1", "1970-01-01T00:00:01.500Z")
     counts = as_json(Told(AttemptsEvent(3.0, "load", 1.0, 2.0, 5, 1, 0, 0, "s-1"), COHORT, "s"))
