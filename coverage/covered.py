@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime, timedelta
 
 from crashpath.coverage.runfile import Run, Seen, State
-from crashpath.coverage.units import Declared, Kind, Placed, Ratio, Timing, Unit, ratio
+from crashpath.coverage.units import Declared, Kind, Placed, Ratio, Shipped, Timing, Unit, ratio
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,6 +33,7 @@ class PathCoverage:
     last: Mapping[str, datetime]
     timings: tuple[Timing, ...]
     placed: tuple[Placed, ...]
+    shipped: Shipped | None
 
     def ratio(self, kind: Kind) -> Ratio:
         """Covered units of a kind."""
@@ -123,6 +124,7 @@ def _path(name: str, runs: Sequence[Run]) -> PathCoverage:
         last,
         _timings(one for _, one in seen),
         seen[-1][1].trace.placed,
+        seen[-1][1].trace.shipped,
     )
 
 

@@ -9,7 +9,7 @@ from datetime import UTC, datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from crashpath.coverage.runfile import Run, Seen
+from crashpath.coverage.runfile import Run, Seen, read_shipped
 from crashpath.coverage.units import Declared, Kind, Placed, Timing, Trace, Unit
 from crashpath.ingest.schema import Json
 from crashpath.ingest.tables_evidence import CoverageHit, CoverageRun
@@ -46,7 +46,11 @@ def store_run(session: Session, run: Run) -> bool:
 
 def _detail(seen: Seen) -> Json:
     trace = seen.trace
-    return {"timings": [asdict(one) for one in trace.timings], "placed": [asdict(one) for one in trace.placed]}
+    return {
+        "timings": [asdict(one) for one in trace.timings],
+        "placed": [asdict(one) for one in trace.placed],
+        "shipped": None if trace.shipped is None else asdict(trace.shipped),
+    }
 
 
 def _hits(run_id: int, run: Run) -> Iterator[CoverageHit]:
@@ -116,5 +120,6 @@ def _seen(path: str, told: Json, hits: Sequence[CoverageHit]) -> Seen:
         tuple(Timing(**one) for one in told["timings"]),
         tuple(Placed(**one) for one in told["placed"]),
         {hit.unit: hit.reason for hit, _ in rows if hit.counted and hit.reason},
+        read_shipped(told.get("shipped")),
     )
     return Seen(Declared(path, units), trace)

@@ -16,7 +16,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
-from crashpath.coverage.units import Declared, Kind, Placed, Timing, Trace, Unit
+from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
 
 SCHEMA = "crashpath.coverage/1"
 SUFFIX = ".coverage.json"
@@ -160,6 +160,7 @@ def _seen_json(seen: Seen) -> dict[str, Any]:
         "timings": [asdict(one) for one in trace.timings],
         "placed": [asdict(one) for one in trace.placed],
         "replaced": dict(trace.replaced),
+        "shipped": None if trace.shipped is None else asdict(trace.shipped),
     }
 
 
@@ -194,8 +195,14 @@ def _seen(raw: Mapping[str, Any]) -> Seen:
         tuple(Timing(**one) for one in raw["timings"]),
         tuple(Placed(**one) for one in raw["placed"]),
         {str(k): str(v) for k, v in raw["replaced"].items()},
+        read_shipped(raw["shipped"]),
     )
     return Seen(Declared(path, units), trace)
+
+
+def read_shipped(raw: Mapping[str, Any] | None) -> Shipped | None:
+    """Return what `asdict` made of it."""
+    return None if raw is None else Shipped(raw["ran"], raw["nodes"], tuple(raw["left"]))
 
 
 def _moment(text: str) -> datetime:

@@ -18,14 +18,18 @@ from typing import Self
 import numpy as np
 
 from crashpath.coverage.domain import bucket_of
+from crashpath.coverage.onnx_shipped import shipped
 from crashpath.coverage.onnx_trace import MainTracer
 from crashpath.coverage.runfile import Run, RunFile, Seen, new_id
 from crashpath.coverage.script_trace import FallbackTracer
+from crashpath.coverage.units import Shipped
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.folder import ModelFolder, open_folder
 from crashpath.runtime.session import FallbackSession
 from crashpath.runtime.values import Arrays
 
+_SHIPPED_FEEDS = 32
+"""The first feeds of a run, which the optimised session gets, too."""
 FOLDER = Path(".crashpath-coverage")
 """Where run files go unless told otherwise, below the working folder."""
 
@@ -64,6 +68,7 @@ class Tracer:
         self._file: RunFile | None = None
         self._main: MainTracer | None = None
         self._fallback: FallbackTracer | None = None
+        self._feeds: list[Arrays] = []
         self.requests = 0
         self.begun = Run(
             new_id(), origin, self.folder.name, self.folder.hash, release, now(), versions=_versions(),
@@ -80,7 +85,9 @@ class Tracer:
         """Run a feed on both paths, traced, and return both answers. Raises what either raises; both are tried."""
         assert self._main is not None, "a tracer is opened by `with`"
         assert self._fallback is not None
-        feed = {name: np.ascontiguousarray(array) for name, array in feed.items()}
+        feed = {name: np.array(array, order="C") for name, array in feed.items()}
+        if len(self._feeds) < _SHIPPED_FEEDS:
+            self._feeds.append(feed)
         self.requests += 1
         self._domain[bucket_of(self.folder.inputs, feed)] += 1
         try:
@@ -110,12 +117,18 @@ class Tracer:
             ended=self._now(),
             requests=self.requests,
             seen=(
-                Seen(self._main.declared.declared, self._main.trace()),
+                Seen(self._main.declared.declared, replace(self._main.trace(), shipped=self._shipped())),
                 Seen(self._fallback.declared, self._fallback.trace()),
             ),
             routes={route: count for route, count in sorted(routes.items()) if count},
             domain=dict(sorted(self._domain.items())),
         )
+
+    def _shipped(self) -> Shipped | None:
+        try:
+            return shipped(self.folder, self._providers, self._feeds) if self._timed and self._feeds else None
+        except Exception:  # noqa: BLE001  # a feed that the model refuses is told by the traced run
+            return None
 
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None

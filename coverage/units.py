@@ -98,6 +98,15 @@ class Placed:
 
 
 @dataclass(frozen=True, slots=True)
+class Shipped:
+    """Nodes of the optimised session that ships: how many ran, how many it has, and those that did not (``left``)."""
+
+    ran: int
+    nodes: int
+    left: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Trace:
     """What was seen of one path: hits by unit id, timings, placement. ``replaced``: unit ids, and why they are gone."""
 
@@ -106,3 +115,4 @@ class Trace:
     timings: tuple[Timing, ...] = ()
     placed: tuple[Placed, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
+    shipped: Shipped | None = None

@@ -37,6 +37,7 @@ def document(report: Report, before: Report | None = None, gate: tuple[str, ...]
             "absent": list(placed.absent),
             "unasked": [one.node for one in placed.unasked],
         },
+        "shipped": {path.path: asdict(path.shipped) for path in report.covered.paths if path.shipped},
         "uncovered": [asdict(gap) for gap in report.gaps],
         "uncovered_field_classes": list(report.field),
         "excluded": [

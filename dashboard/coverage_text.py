@@ -48,6 +48,7 @@ def lines(report: Report, before: Report | None = None) -> Iterator[str]:
         share = percent(ratio)
         yield f"{name:<29}{ratio.covered:>6} of {ratio.total:<6}{share:>9}  {what}".rstrip()
     yield from _placed(report)
+    yield from _shipped(report)
     yield from _excluded(report)
     yield from _age(report)
     yield from _gaps(report.gaps)
@@ -80,6 +81,13 @@ def _placed(report: Report) -> Iterator[str]:
         yield f"  {name} was asked for, and no node was given to it"
     if placed.unasked:
         yield f"  {many(len(placed.unasked), 'node')} ran on the processor, which nobody asked for"
+
+
+def _shipped(report: Report) -> Iterator[str]:
+    main = report.covered.path(Which.MAIN)
+    told = None if main is None else main.shipped
+    if told is not None:
+        yield f"optimised, as it ships: {told.ran} of its {told.nodes} nodes ran in the last traced run"
 
 
 def _excluded(report: Report) -> Iterator[str]:

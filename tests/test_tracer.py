@@ -234,3 +234,15 @@ def test_nothing_is_left_behind(branches: ModelFolder, tmp_path: Path, monkeypat
         tracer.run(feed(UP, 1))
         assert os.listdir(tmp_path)
     assert os.listdir(tmp_path) == []
+
+
+def test_the_session_that_ships(branches: ModelFolder, tmp_path: Path) -> None:
+    """Of the optimised session's own nodes those in the branch that no feed takes did not run."""
+    with Tracer(branches, data=tmp_path) as tracer:
+        tracer.run(feed(UP, 3))
+        told = tracer.result().seen[0].trace.shipped
+    assert told is not None
+    assert told.ran == told.nodes - len(told.left) > 0
+    assert any("(Sub)" in one for one in told.left)
+    (path,) = run_files([tmp_path])
+    assert read_run(path).seen[0].trace.shipped == told
