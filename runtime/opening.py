@@ -117,11 +117,17 @@ def lanes(folder: ModelFolder, feed: Arrays, settings: LaneSettings) -> tuple[La
     def make_fallback() -> TorchScriptBackend:
         return TorchScriptBackend(folder, threads)
 
-    return _in_process(Path.MAIN, make_main, feed, settings), _in_process(Path.FALLBACK, make_fallback, feed, settings)
+    def in_process(path: Path, make: Callable[[], Any]) -> Lane:
+        return InProcessLane(
+            path,
+            make,
+            feed,
+            abandoned_cap=settings.abandoned_cap,
+            slots=settings.slots,
+            reload_timeout=folder.limits.load_s,
+        )
 
-
-def _in_process(path: Path, make: Callable[[], Any], feed: Arrays, settings: LaneSettings) -> Lane:
-    return InProcessLane(path, make, feed, abandoned_cap=settings.abandoned_cap, slots=settings.slots)
+    return in_process(Path.MAIN, make_main), in_process(Path.FALLBACK, make_fallback)
 
 
 def check_artefacts(folder: ModelFolder, *, fallback: bool = True) -> None:
