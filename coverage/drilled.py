@@ -5,13 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.fault import Fault
-from crashpath.coverage.field import IN_USE
+from crashpath.coverage.field import last_drills
 from crashpath.coverage.report import Cell
-from crashpath.ingest.tables_evidence import CoverageRun, Drill
 from crashpath.runtime.values import Path as Which
 
 
@@ -34,31 +32,18 @@ def drill_cells(
     since: datetime | None = None,
 ) -> tuple[Cell, ...]:
     """Return every declared cell with the last drill of each of its faults, for these artefacts."""
-    query = (
-        select(Drill, CoverageRun.detail)
-        .join(CoverageRun, CoverageRun.id == Drill.run_id)
-        .where(Drill.model_hash == model_hash, Drill.path == Which.MAIN)
-        .order_by(Drill.at, Drill.id)
-    )
-    if release is not None:
-        query = query.where(Drill.release == release)
-    if since is not None:
-        query = query.where(Drill.at >= since)
-    last: dict[tuple[str, str, str, str], tuple[bool, datetime]] = {}
-    for drill, detail in session.execute(query):
-        if (detail or {}).get("policy") in IN_USE:
-            last[drill.failure_class, drill.phase, drill.fault, drill.isolation] = drill.passed, drill.at
+    last = last_drills(session, model_hash=model_hash, release=release, since=since)
     cells = []
     for (failure_class, phase), count in declared_cells(faults).items():
-        mine = {key[2:]: told for key, told in last.items() if key[:2] == (failure_class, phase)}
+        mine = [one for one in last if (one.failure_class, one.phase) == (failure_class, phase)]
         cells.append(
             Cell(
                 failure_class,
                 phase,
-                passed=len({fault for (fault, _), (passed, _) in mine.items() if passed}),
-                red=len({fault for (fault, _), (passed, _) in mine.items() if not passed}),
+                passed=len({one.fault for one in mine if one.passed}),
+                red=len({one.fault for one in mine if not one.passed}),
                 faults=count,
-                newest=max((at for _, at in mine.values()), default=None),
+                newest=max((one.at for one in mine), default=None),
             )
         )
     return tuple(cells)

@@ -48,13 +48,13 @@ def find_routers(graph: Any) -> tuple[Router, ...]:
     return tuple(found.values())
 
 
-def expert_units(routers: Sequence[Router], prefix: str = "") -> Iterator[Unit]:
+def expert_units(routers: Sequence[Router]) -> Iterator[Unit]:
     """Yield a unit for every expert and every pair of experts of each router."""
     for router in routers:
         for expert in range(router.count):
-            yield Unit(Kind.EXPERT, expert_id(router.id, expert), f"expert {expert} of {router.count}", prefix)
+            yield Unit(Kind.EXPERT, expert_id(router.id, expert), f"expert {expert} of {router.count}")
         for pair in combinations(range(router.count), 2):
-            yield Unit(Kind.PAIR, pair_id(router.id, pair), f"experts {pair[0]} and {pair[1]}", prefix)
+            yield Unit(Kind.PAIR, pair_id(router.id, pair), f"experts {pair[0]} and {pair[1]}")
 
 
 def expert_id(router: str, expert: int) -> str:

@@ -75,9 +75,11 @@ class FieldRow:
 
 
 @dataclass(frozen=True, slots=True)
-class _Last:
-    """How the last drill of a fault ended."""
+class Last:
+    """How the last drill of a fault ended, in one isolation and under one policy."""
 
+    failure_class: str
+    fault: str
     phase: str
     passed: bool
     at: datetime
@@ -98,12 +100,13 @@ def field_against_proof(
     """
     counts = _crashes(session, filters)
     total = sum(counts.values())
+    drills = last_drills(session, model_hash=model_hash, since=since)
     rows = []
     for failure_class in dict.fromkeys(key for key, _ in counts):
         phases = {phase: crashes for (key, phase), crashes in counts.items() if key == failure_class}
         known = failure_class in {one.id for one in CLASSES}
         named = tuple(one.check for one in checks if one.failure_class == failure_class and known)
-        last = _last_drills(session, failure_class, model_hash, since) if known else ()
+        last = [one for one in drills if one.failure_class == failure_class] if known else []
         parts = [_part(phase, crashes, total, last, named) for phase, crashes in phases.items()]
         parts.sort(key=lambda part: (-part.crashes, part.phase))
         crashes = sum(phases.values())
@@ -116,7 +119,7 @@ def shares(rows: Sequence[FieldRow]) -> dict[Standing, float]:
     return {one: sum(part.share for row in rows for part in row.parts if part.standing is one) for one in Standing}
 
 
-def _part(phase: str, crashes: int, total: int, last: Sequence[_Last], checks: Sequence[str]) -> FieldPart:
+def _part(phase: str, crashes: int, total: int, last: Sequence[Last], checks: Sequence[str]) -> FieldPart:
     mine = [one for one in last if phase in (UNKNOWN, one.phase)]
     red = sum(not one.passed for one in mine)
     unproven = Standing.CHECKED if checks else Standing.UNPROVEN
@@ -139,23 +142,26 @@ def _crashes(session: Session, filters: Filters) -> dict[tuple[str, str], int]:
     return {(str(key), str(phase)): int(crashes) for key, phase, crashes in session.execute(query)}
 
 
-def _last_drills(
-    session: Session, failure_class: str, model_hash: str | None, since: datetime | None
-) -> tuple[_Last, ...]:
+def last_drills(
+    session: Session, *, model_hash: str | None = None, release: str | None = None, since: datetime | None = None
+) -> tuple[Last, ...]:
+    """Return the last drill of each fault on the main path, by phase, isolation and policy, of policies in use."""
     query = (
         select(Drill, CoverageRun.detail)
         .join(CoverageRun, CoverageRun.id == Drill.run_id)
-        .where(Drill.failure_class == failure_class, Drill.path == Which.MAIN)
+        .where(Drill.path == Which.MAIN)
         .order_by(Drill.at, Drill.id)
     )
     if model_hash is not None:
         query = query.where(Drill.model_hash == model_hash)
+    if release is not None:
+        query = query.where(Drill.release == release)
     if since is not None:
         query = query.where(Drill.at >= since)
-    last: dict[tuple[str, ...], _Last] = {}
+    last: dict[tuple[str, ...], Last] = {}
     for drill, detail in session.execute(query):
         policy = str((detail or {}).get("policy"))
         if policy in IN_USE:
             series = (drill.model_hash, drill.fault, drill.phase, drill.isolation, policy)
-            last[series] = _Last(drill.phase, drill.passed, drill.at)
+            last[series] = Last(drill.failure_class, drill.fault, drill.phase, drill.passed, drill.at)
     return tuple(last.values())

@@ -9,7 +9,6 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import typer
 
 from crashpath.coverage.covered import add_up
@@ -24,15 +23,14 @@ from crashpath.coverage.route_units import declared_routes
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.dashboard.coverage_json import document
 from crashpath.dashboard.coverage_text import lines, percent
+from crashpath.dashboard.coverage_work import drawn, feeds_of, model_folder, stripped, told, traced
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.store import Store, open_store
-from crashpath.runtime.errors import ServingError
-from crashpath.runtime.folder import ModelFolder, open_folder
+from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.look import CPU
-from crashpath.runtime.values import Arrays
 
 GATES = ("main", "fallback", "blocks", "routes", "drills")
 
@@ -67,7 +65,7 @@ def coverage(
 ) -> int:
     """Say what of the main path, the fallback, the routes and the drills was exercised, and what was not.
 
-    Exit 0: done. 5: a run file could not be read. 6: a gate is red.
+    Exit 0: done. 5: a run file could not be read, or the model fails on a feed. 6: a gate is red.
     """
     limits = _gates(gate)
     if trace is None and (perfetto is not None or strip or feed):
@@ -75,30 +73,37 @@ def coverage(
     code = Exit.DONE
     broken: list[dict[str, Any]] = []
     with open_store(load_settings(db=db).db) as store:
-        if trace is not None:
-            _take(store, [_traced(trace, feed, provider, release or "")])
-            if perfetto is not None:
-                _drawn(trace, provider, perfetto)
-            if strip:
-                broken = _stripped(trace, feed, strip)
         taken, problems = _read(add)
+        if trace is not None:
+            traced_folder = model_folder(trace)
+            feeds = feeds_of(traced_folder, feed)
+            run, failed = traced(traced_folder, feeds, provider, release or "")
+            taken, problems = [*taken, run], [*problems, *failed]
+            if perfetto is not None:
+                drawn(traced_folder, feeds[0], provider, perfetto)
+            if strip:
+                broken = stripped(traced_folder, feeds, strip)
         for problem in problems:
             complain(problem)
             code = Exit.PARTIAL
         _take(store, taken)
-        folder = _folder(model or trace)
+        named = model or trace
+        folder = None if named is None else model_folder(named)
         report = _report(store, folder, release, events, max_age)
-        earlier = None if before is None else _report(store, folder, before, events, max_age)
+        earlier = None if before is None else _report(store, None, before, (), max_age)  # of its own artefacts
     red = _red(report, limits)
     if html is not None:
         from crashpath.dashboard.coverage_html import write_page
 
-        write_page(html, report, earlier)
+        try:
+            write_page(html, report, earlier)
+        except OSError as error:
+            raise InputError(f"{html} cannot be written: {error.strerror}") from error
     if as_json:
         emit(document(report, earlier, red) | ({"would_break": broken} if strip else {}))
     else:
         out = console()
-        for line in (*lines(report, earlier), *_told(strip, broken), *(f"GATE RED: {one}" for one in red)):
+        for line in (*lines(report, earlier), *told(strip, broken), *(f"GATE RED: {one}" for one in red)):
             out.print(line, markup=False, soft_wrap=True)  # commands stay in one piece
     return Exit.RED if red else code
 
@@ -139,88 +144,6 @@ def _red(report: Report, gates: Sequence[Gate]) -> tuple[str, ...]:
         if not ratio.total or 100 * ratio.covered < gate.percent * ratio.total:
             said.append(f"{gate.name} {percent(ratio)} is below {gate.percent:g} %")
     return tuple(said)
-
-
-def _folder(path: Path | None) -> ModelFolder | None:
-    if path is None:
-        return None
-    try:
-        return open_folder(path)
-    except ServingError as error:
-        raise InputError(str(error)) from error
-
-
-def _traced(path: Path, feeds: Sequence[Path], providers: Sequence[str], release: str) -> Run:
-    import tempfile
-
-    from crashpath.coverage.tracer import Tracer
-
-    folder = _folder(path)
-    assert folder is not None
-    try:
-        given = [folder.golden()[0], *(_feed(one, folder) for one in feeds)]
-        with (
-            tempfile.TemporaryDirectory(prefix="crashpath-coverage-") as scratch,
-            Tracer(folder, providers=providers, data=scratch, release=release) as tracer,
-        ):
-            for one in given:
-                tracer.run(one)
-            return tracer.result()
-    except ServingError as error:
-        raise InputError(str(error)) from error
-
-
-def _stripped(path: Path, feeds: Sequence[Path], experts: Sequence[int]) -> list[dict[str, Any]]:
-    from crashpath.coverage.strip import StripError, would_break
-
-    folder = _folder(path)
-    assert folder is not None
-    names = ["golden.npz", *(one.name for one in feeds)]
-    try:
-        found = would_break(folder, experts, [folder.golden()[0], *(_feed(one, folder) for one in feeds)])
-    except StripError as error:
-        raise InputError(str(error)) from error
-    return [{"feed": names[one.feed], "row": one.row, "experts": one.experts, "differs": one.differs} for one in found]
-
-
-def _told(experts: Sequence[int], broken: Sequence[dict[str, Any]]) -> list[str]:
-    if not experts:
-        return []
-    asked = ", ".join(map(str, experts))
-    if not broken:
-        return ["", f"without the experts {asked} no row of these feeds would break"]
-    told = [f"without the experts {asked} these rows would break:"]
-    for one in broken:
-        how = "answers otherwise" if one["differs"] else "answers the same"
-        told.append(f"  {one['feed']} row {one['row']}: needs {', '.join(map(str, one['experts']))}, {how} without")
-    return ["", *told]
-
-
-def _drawn(path: Path, providers: Sequence[str], target: Path) -> None:
-    from crashpath.coverage.perfetto import request_trace, write_trace
-
-    folder = _folder(path)
-    assert folder is not None
-    try:
-        write_trace(target, request_trace(folder, folder.golden()[0], providers))
-    except ServingError as error:
-        raise InputError(str(error)) from error
-    except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror}") from error
-
-
-def _feed(path: Path, folder: ModelFolder) -> Arrays:
-    try:
-        with np.load(path, allow_pickle=False) as stored:
-            arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError) as error:
-        raise InputError(
-            f"{path} is no file of arrays ({error}); write it with numpy.savez, an array an input"
-        ) from error
-    missing = [spec.name for spec in folder.inputs if spec.name not in arrays]
-    if missing:
-        raise InputError(f"{path} has no array for the input {missing[0]!r}; it has {', '.join(arrays) or 'none'}")
-    return {spec.name: arrays[spec.name] for spec in folder.inputs}
 
 
 def _read(places: Sequence[Path]) -> tuple[list[Run], list[str]]:

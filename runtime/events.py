@@ -48,7 +48,10 @@ class Cohort:
 
 @dataclass(frozen=True, slots=True)
 class FailureEvent:
-    """One path failed in one attempt. ``by`` is who answered in the end; ``breaker`` its state after that."""
+    """One path failed in one attempt. ``by`` is who answered in the end; ``breaker`` its state after that.
+
+    ``answered`` is ``None`` where nobody had asked.
+    """
 
     kind: ClassVar[str] = "failure"
     at: float
@@ -60,7 +63,7 @@ class FailureEvent:
     type: str
     message: str
     route: str
-    answered: bool
+    answered: bool | None
     by: str | None
     milliseconds: float
     breaker: str

@@ -67,25 +67,39 @@ class Ledger:
         met = bool(request.troubles)
         counts = Count(1, met, met and by is None, request.rerouted)
         self.tally.request(route, by, seconds, counts, request.shapes)
-        for trouble in request.troubles:
-            self._tell(
-                FailureEvent(
-                    at=self._tell.now(),
-                    attempt_id=request.id,
-                    unit="request",
-                    phase=phase_of(trouble),
-                    path=trouble.path,
-                    failure_class=class_of(trouble.error),
-                    type=type_of(trouble.error),
-                    message=shortened(str(trouble.error)),
-                    route=route,
-                    answered=by is not None,
-                    by=by,
-                    milliseconds=seconds * 1000,
-                    breaker=self._breaker(),
-                    worker_pid=worker_of(trouble.error),
-                )
+        for one in request.troubles:
+            self._failed(request.id, "request", phase_of(one), one.path, one.error, route, by is not None, by, seconds)
+
+    def _failed(
+        self,
+        attempt: str,
+        unit: str | None,
+        phase: str,
+        path: Path,
+        error: Exception,
+        route: str,
+        answered: bool | None,
+        by: Path | None = None,
+        seconds: float = 0.0,
+    ) -> None:
+        self._tell(
+            FailureEvent(
+                at=self._tell.now(),
+                attempt_id=attempt,
+                unit=unit,
+                phase=phase,
+                path=path,
+                failure_class=class_of(error),
+                type=type_of(error),
+                message=shortened(str(error)),
+                route=route,
+                answered=answered,
+                by=by,
+                milliseconds=seconds * 1000,
+                breaker=self._breaker(),
+                worker_pid=error.worker_pid if isinstance(error, Failure) else None,
             )
+        )
 
     def refused(self, route: str, seconds: float) -> None:
         """Count a request that came when the session was closed: no attempt of what is served, so in no rate."""
@@ -100,48 +114,15 @@ class Ledger:
         with self._lock:
             self._loads += 1
             attempt = f"{self._tell.session}-load-{self._loads}"
-        self._tell(
-            FailureEvent(
-                at=self._tell.now(),
-                attempt_id=attempt,
-                unit="load",
-                phase=phase_of(Trouble(Phase.LOAD, path, error)),
-                path=path,
-                failure_class=class_of(error),
-                type=type_of(error),
-                message=shortened(str(error)),
-                route=route,
-                answered=served,
-                by=None,
-                milliseconds=seconds * 1000,
-                breaker=self._breaker(),
-                worker_pid=worker_of(error),
-            )
-        )
+        phase = phase_of(Trouble(Phase.LOAD, path, error))
+        self._failed(attempt, "load", phase, path, error, route, served, seconds=seconds)
 
     def idle_death(self, path: Path, failure: Failure) -> None:
         """Tell that a worker died while nobody was asking it: a failure, and no attempt."""
         with self._lock:
             self._idle += 1
             attempt = f"{self._tell.session}-idle-{self._idle}"
-        self._tell(
-            FailureEvent(
-                at=self._tell.now(),
-                attempt_id=attempt,
-                unit=None,
-                phase=IDLE,
-                path=path,
-                failure_class=failure.failure_class,
-                type=type_of(failure),
-                message=shortened(str(failure)),
-                route=routes.DOWN,
-                answered=True,
-                by=None,
-                milliseconds=0.0,
-                breaker=self._breaker(),
-                worker_pid=failure.worker_pid,
-            )
-        )
+        self._failed(attempt, None, IDLE, path, failure, routes.DOWN, None)
 
     def lane(self, path: Path, change: str, route: str, facts: LaneFacts) -> None:
         """Tell that a path was loaded, went down or came back."""
@@ -181,11 +162,6 @@ def class_of(error: Exception) -> str:
     if isinstance(error, Failure):
         return error.failure_class
     return Hang.failure_class if isinstance(error, (DeadlineExceeded, Saturated)) else Failure.failure_class
-
-
-def worker_of(error: Exception) -> int | None:
-    """Return the worker that died of an error, where one did."""
-    return error.worker_pid if isinstance(error, Failure) else None
 
 
 def type_of(error: Exception) -> str:

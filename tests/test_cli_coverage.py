@@ -119,6 +119,26 @@ def test_evidence_of_other_artefacts(coverage: Coverage, folder: ModelFolder, tm
     assert "other artefacts" in found["not_counted"][0]["why"]
 
 
+def test_before_is_of_its_own_artefacts(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
+    """A release that served other artefacts is compared by what it served, not by what serves now."""
+    coverage("--trace", tiny_folder(tmp_path / "older", kind="loop").path, "--release", "1.0")
+    found = coverage.json("--trace", folder.path, "--release", "1.1", "--before", "1.0")
+    assert found["before"]["main"]["covered"] == found["before"]["main"]["total"] > 0
+    assert found["main"]["total"] == 13
+
+
+def test_a_feed_that_breaks_the_model(coverage: Coverage, tmp_path: Path) -> None:
+    """A feed on which the model fails is told, is exit code 5, and costs the other feeds nothing."""
+    model = tiny_folder(tmp_path / "gather", kind="gather")
+    np.savez(tmp_path / "beyond.npz", ids=np.array([99], np.int64))
+    found = coverage.json("--trace", model.path, "--feed", tmp_path / "beyond.npz", code=Exit.PARTIAL)
+    assert found["main"] == {"covered": 1, "total": 1}
+    assert "beyond.npz: the model fails on this feed" in coverage.err
+    np.savez(tmp_path / "wrong.npz", ids=np.array([[1]], np.int64))
+    coverage("--trace", model.path, "--feed", tmp_path / "wrong.npz", code=Exit.FAILED)
+    assert "'ids' has shape" in coverage.err
+
+
 def test_shapes_of_production(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
     """Shapes of production that no run exercised are named, with how often they were asked for."""
     events = tmp_path / "events.jsonl"
@@ -154,6 +174,11 @@ def test_wrong_input(coverage: Coverage, folder: ModelFolder, tmp_path: Path) ->
     coverage("--trace", folder.path, "--add", tmp_path / "x.coverage.json", code=Exit.PARTIAL)
     assert "cut short" in coverage.err
     coverage("--perfetto", tmp_path / "p.json", code=Exit.USAGE)
+    coverage("--trace", folder.path, "--html", tmp_path / "no" / "page.html", code=Exit.FAILED)
+    assert "cannot be written" in coverage.err
+    np.save(tmp_path / "one.npy", np.zeros(3))
+    coverage("--trace", folder.path, "--feed", tmp_path / "one.npy", code=Exit.FAILED)
+    assert "numpy.savez" in coverage.err
 
 
 class Texts(HTMLParser):

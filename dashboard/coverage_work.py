@@ -1,0 +1,114 @@
+"""What ``crashpath coverage --trace`` does with a model folder: trace it, draw a request, strip experts."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from crashpath.coverage.runfile import Run
+from crashpath.dashboard.errors import InputError
+from crashpath.runtime.errors import ServingError
+from crashpath.runtime.feeds import FeedCheck
+from crashpath.runtime.folder import ModelFolder, open_folder
+from crashpath.runtime.values import Arrays
+
+
+@dataclass(frozen=True, slots=True)
+class Feed:
+    """A feed and the name of its file."""
+
+    name: str
+    arrays: Arrays
+
+
+def model_folder(path: Path) -> ModelFolder:
+    """Open a model folder. Raises `InputError`."""
+    try:
+        return open_folder(path)
+    except ServingError as error:
+        raise InputError(str(error)) from error
+
+
+def feeds_of(folder: ModelFolder, files: Sequence[Path]) -> tuple[Feed, ...]:
+    """Return the golden feed and those of the files, held to what the model declares. Raises `InputError`."""
+    try:
+        golden = folder.golden()[0]
+    except ServingError as error:
+        raise InputError(str(error)) from error
+    check = FeedCheck(folder.inputs)
+    return (Feed("golden.npz", golden), *(Feed(one.name, _read(one, check)) for one in files))
+
+
+def _read(path: Path, check: FeedCheck) -> Arrays:
+    try:
+        with np.load(path, allow_pickle=False) as stored:
+            arrays = {name: stored[name] for name in stored.files}
+    except (OSError, ValueError, AttributeError, TypeError) as error:  # the last two: an array, not a file of them
+        raise InputError(f"{path} is no file of arrays ({error}); numpy.savez writes one, an array an input") from error
+    try:
+        return check(arrays)
+    except ServingError as error:
+        raise InputError(f"{path}: {error}") from error
+
+
+def traced(
+    folder: ModelFolder, feeds: Sequence[Feed], providers: Sequence[str], release: str
+) -> tuple[Run, tuple[str, ...]]:
+    """Trace every feed on both paths; a sentence for each on which the model fails, of which what ran counts."""
+    from crashpath.coverage.tracer import Tracer
+
+    problems = []
+    with (
+        tempfile.TemporaryDirectory(prefix="crashpath-coverage-") as scratch,
+        Tracer(folder, providers=providers, data=scratch, release=release) as tracer,
+    ):
+        for feed in feeds:
+            try:
+                tracer.run(feed.arrays)
+            except Exception as error:  # noqa: BLE001  # a library's: the other feeds are traced all the same
+                problems.append(f"{feed.name}: the model fails on this feed ({type(error).__name__}: {error})")
+        return tracer.result(), tuple(problems)
+
+
+def drawn(folder: ModelFolder, feed: Feed, providers: Sequence[str], target: Path) -> None:
+    """Write the trace of one request over both paths. Raises `InputError`."""
+    from crashpath.coverage.perfetto import request_trace, write_trace
+
+    try:
+        write_trace(target, request_trace(folder, feed.arrays, providers))
+    except ServingError as error:
+        raise InputError(str(error)) from error
+    except OSError as error:
+        raise InputError(f"{target} cannot be written: {error.strerror}") from error
+
+
+def stripped(folder: ModelFolder, feeds: Sequence[Feed], experts: Sequence[int]) -> list[dict[str, Any]]:
+    """Return the rows that would break without these experts, as JSON has them. Raises `InputError`."""
+    from crashpath.coverage.strip import StripError, would_break
+
+    try:
+        found = would_break(folder, experts, [one.arrays for one in feeds])
+    except StripError as error:
+        raise InputError(str(error)) from error
+    return [
+        {"feed": feeds[one.feed].name, "row": one.row, "experts": one.experts, "differs": one.differs} for one in found
+    ]
+
+
+def told(experts: Sequence[int], broken: Sequence[dict[str, Any]]) -> list[str]:
+    """Return the same in lines for people; none where no expert was named."""
+    if not experts:
+        return []
+    asked = ", ".join(map(str, experts))
+    if not broken:
+        return ["", f"without the experts {asked} no row of these feeds would break"]
+    lines = [f"without the experts {asked} these rows would break:"]
+    for one in broken:
+        how = "answers otherwise" if one["differs"] else "answers the same"
+        lines.append(f"  {one['feed']} row {one['row']}: needs {', '.join(map(str, one['experts']))}, {how} without")
+    return ["", *lines]
