@@ -14,11 +14,12 @@ from crashpath.coverage.covered import PathCoverage
 from crashpath.coverage.latency import Heat, heat
 from crashpath.coverage.report import Cell, Report
 from crashpath.coverage.units import Kind, Unit
-from crashpath.dashboard.coverage_text import headline, percent, rows
+from crashpath.dashboard.coverage_text import gap_groups, gap_words, headline, percent, rows
 from crashpath.runtime.values import Path as Which
 from crashpath.runtime.values import Phase
 
 PHASES = (Phase.PREPARE, Phase.LOAD, Phase.WARMUP, Phase.INFER)
+_TITLES = {Which.MAIN: "main path, ONNX Runtime", Which.FALLBACK: "fallback, TorchScript"}
 _SCALE = ("#fcfdbf", "#feca8d", "#fd9668", "#f1605d", "#cd4071", "#9e2f7f", "#721f81", "#440f76", "#180f3d")
 """Steps of the magma scale (Smith, van der Walt and Firing, 2015), light to dark: told apart without colour, too."""
 
@@ -63,12 +64,15 @@ def page(report: Report, before: Report | None = None) -> str:
             before=before,
             headline=headline,
             percent=percent,
+            gap_groups=gap_groups,
+            gap_words=gap_words,
             rows=[(name, ratio) for name, ratio, _ in rows(report)],
             phases=PHASES,
             grid=_grid(report.drills),
             outlines=[(path.path, outline(path)) for path in report.covered.paths],
             heats=[(one, _coloured(one)) for one in heats if one.operators],
             scale=_SCALE,
+            titles=_TITLES,
             domain=_domain(report),
             placed=report.placed(),
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 
 from crashpath.coverage.report import Gap, Report
 from crashpath.coverage.units import Kind, Ratio
@@ -51,7 +52,7 @@ def lines(report: Report, before: Report | None = None) -> Iterator[str]:
     yield from _shipped(report)
     yield from _excluded(report)
     yield from _age(report)
-    yield from _gaps(report.gaps)
+    yield from _gaps(report)
     if report.field:
         yield ""
         yield "in the field, and no drill has proven anything of it: " + ", ".join(report.field)
@@ -107,27 +108,44 @@ def _age(report: Report) -> Iterator[str]:
         yield f"not counted: run {left.run.id} of {left.run.began:%Y-%m-%d %H:%M} UTC: {left.why}"
 
 
-def _gaps(gaps: Sequence[Gap]) -> Iterator[str]:
-    if not gaps:
+@dataclass(frozen=True, slots=True)
+class GapGroup:
+    """Gaps of one kind, in words, and one command for all of them."""
+
+    title: str
+    gaps: tuple[Gap, ...]
+    command: str
+
+
+def gap_groups(report: Report) -> list[GapGroup]:
+    """Return what is not covered by kind, in the order in which it matters."""
+    return [
+        GapGroup(title, mine, _command(mine))
+        for kind, title in _KINDS
+        if (mine := tuple(gap for gap in report.gaps if gap.kind == kind))
+    ]
+
+
+def gap_words(gap: Gap) -> str:
+    """Return what a gap is, beside its id; nothing for a route, whose id says all."""
+    if gap.kind == Kind.ROUTE:
+        return ""
+    return gap.label + (f" ({gap.where})" if gap.where else "")
+
+
+def _gaps(report: Report) -> Iterator[str]:
+    if not report.gaps:
         return
     yield ""
-    yield f"not covered: {many(len(gaps), 'unit')}"
-    for kind, word in _KINDS:
-        mine = [gap for gap in gaps if gap.kind == kind]
-        if not mine:
-            continue
-        yield f"{word}: {len(mine)}"
-        for gap in mine[:_SHOWN]:
-            yield f"  {gap.unit}{_what(gap)}"
-        if len(mine) > _SHOWN:
-            yield f"  … and {len(mine) - _SHOWN} more"
-        yield f"  → {_command(mine)}"
-
-
-def _what(gap: Gap) -> str:
-    if gap.kind == Kind.ROUTE:  # its id says all
-        return ""
-    return f": {gap.label}" + (f" ({gap.where})" if gap.where else "")
+    yield f"not covered: {many(len(report.gaps), 'unit')}"
+    for group in gap_groups(report):
+        yield f"{group.title}: {len(group.gaps)}"
+        for gap in group.gaps[:_SHOWN]:
+            words = gap_words(gap)
+            yield f"  {gap.unit}: {words}" if words else f"  {gap.unit}"
+        if len(group.gaps) > _SHOWN:
+            yield f"  … and {len(group.gaps) - _SHOWN} more"
+        yield f"  → {group.command}"
 
 
 def _command(gaps: Sequence[Gap]) -> str:

@@ -1,0 +1,105 @@
+"""The coverage page in a real Chromium: bright and dark, wide and as narrow as a telephone."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from crashpath.dashboard import cli
+from crashpath.dashboard.exits import Exit
+from crashpath.runtime.testing import tiny_folder
+
+DARK = "/1:Loop/body/2:If/then_branch/3:If/else_branch/0:Sub"
+CONTRAST = """() => {
+    const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+    const colour = (css, under) => {
+        probe.clearRect(0, 0, 1, 1);
+        for (const one of [under, css]) { if (one) { probe.fillStyle = one; probe.fillRect(0, 0, 1, 1); } }
+        return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+    };
+    const light = rgb => rgb.map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const css = rgb => `rgb(${rgb.join(",")})`;
+    const under = node => {
+        const above = node.parentElement ? under(node.parentElement) : (dark ? "rgb(18,18,18)" : "rgb(255,255,255)");
+        return css(colour(getComputedStyle(node).backgroundColor, above));
+    };
+    const opacity = node => node ? getComputedStyle(node).opacity * opacity(node.parentElement) : 1;
+    const poor = [];
+    for (const node of document.querySelectorAll("body *")) {
+        const words = [...node.childNodes].filter(one => one.nodeType === 3).map(one => one.data.trim()).join("");
+        if (!words) continue;
+        const back = colour(under(node)), front = colour(getComputedStyle(node).color, css(back)), seen = opacity(node);
+        const mixed = front.map((v, i) => seen * v + (1 - seen) * back[i]);
+        const [high, low] = [light(mixed), light(back)].sort((a, b) => b - a);
+        const ratio = (high + .05) / (low + .05);
+        if (ratio < 4.5) poor.push(`${ratio.toFixed(1)} ${node.tagName}.${node.className} ${words.slice(0, 40)}`);
+    }
+    return poor;
+}"""
+"""Text whose contrast is under 4.5 to 1, the AA level of the Web Content Accessibility Guidelines 2.2 (1.4.3)."""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="module")
+def page_file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of a model with one branch left out, whose name is a piece of markup."""
+    folder = tmp_path_factory.mktemp("page")
+    model = tiny_folder(folder / "model", kind="branches")
+    told = model.path / "model.toml"
+    text = told.read_text(encoding="utf-8")
+    told.write_text(text.replace('name = "', 'name = "<img src=x onerror=alert(1)>', 1), encoding="utf-8")
+    target = folder / "coverage.html"
+    flags = ["--trace", str(model.path), "--html", str(target), "--db", f"sqlite:///{folder}/crashpath.db"]
+    assert cli.run(["coverage", *flags]) == Exit.DONE
+    return target
+
+
+@pytest.fixture(
+    params=[("light", 1280), ("dark", 1280), ("light", 390), ("dark", 390)], ids=lambda one: f"{one[0]}{one[1]}"
+)
+def page(request: pytest.FixtureRequest, browser: Browser, page_file: Path) -> Iterator[Page]:
+    """The page, opened; it may load nothing, run nothing and complain of nothing."""
+    scheme, width = request.param
+    context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+    opened, asked, said = context.new_page(), [], []
+    opened.on("request", lambda one: asked.append(one.url))
+    opened.on("console", lambda one: said.append(one.text))
+    opened.on("dialog", lambda one: (said.append(one.message), one.dismiss()))
+    opened.goto(page_file.as_uri())
+    yield opened
+    assert asked == [page_file.as_uri()]
+    assert said == []
+    context.close()
+
+
+def test_fits_and_can_be_read(page: Page) -> None:
+    """Nothing is wider than the window, each word can be told from its ground, and markup in a name stays text."""
+    assert page.evaluate("document.documentElement.scrollWidth <= document.documentElement.clientWidth")
+    assert page.evaluate(CONTRAST) == []
+    assert "<img src=x" in page.get_by_role("heading", level=1).inner_text()
+
+
+def test_the_outline_leads_to_what_is_dark(page: Page) -> None:
+    """The path to the node that was not hit is open as the page opens; a level can be closed."""
+    missed = page.locator(".outline").first.get_by_text(DARK)
+    assert missed.is_visible()
+    assert "not hit" in missed.locator("..").inner_text()
+    page.locator(".outline").first.locator("summary").first.click()
+    assert not missed.is_visible()
