@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from crashpath.coverage.drillfolder import tokenizer_file
+from crashpath.coverage.drilllane import HeardLane
 from crashpath.coverage.drillplan import DrillPlan
 from crashpath.coverage.drillseen import Seen, note_marks, trace, words
 from crashpath.coverage.drillstage import Asked, Stage
@@ -28,6 +29,7 @@ from crashpath.runtime.values import Phase, Strike
 HITS = 2
 """How often a request is struck: the policy ``account`` answers the first failure and hands on the second."""
 _PAUSE = 0.02
+_WAIT_S, _PEEK = 0.5, 0.002
 _BUSY_S = 0.1
 """Processor seconds that a loop takes at the least before it counts as seen."""
 
@@ -152,7 +154,8 @@ def _struck_load(stage: Stage, plan: DrillPlan, phase: Phase, which: Which, seen
 def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: Callable[[], None]) -> None:
     """Ask until all loads that shall fail were hit, one was told of, and a request met it; and once more after that.
 
-    A request has met a failed load where its path was down before and after it, with no load in between.
+    A request has met a failed load of the main path where the session was told so as it chose the path for it, and one
+    of the fallback where it began while that was down.
     """
     lane = stage.lanes[which]
     failed = lane.facts().failed_loads
@@ -160,17 +163,31 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
     more = 1
     while time.monotonic() < end:
         before = lane.facts()
-        asked = stage.ask()
-        after = lane.facts()
-        down = before.state is LaneState.DOWN is after.state and before.loads == after.loads
-        seen.asked.append(replace(asked, struck=down and before.failed_loads > failed))
+        with lane.looks() as told_of:
+            asked = stage.ask()
+        met = before if which is Which.FALLBACK else next(iter(told_of), before)
+        struck = met.state is LaneState.DOWN and met.failed_loads > failed
+        seen.asked.append(replace(asked, struck=struck))
         look()
         told = any(event.phase == phase for event in stage.failures(seen.since, which))
         if told and seen.hits >= seen.wanted and any(one.struck for one in seen.asked):
             if not more:
                 return
             more -= 1
-        time.sleep(_PAUSE)
+        if not any(one.struck for one in seen.asked):
+            _until_down(lane, failed)
+        else:
+            time.sleep(_PAUSE)
+
+
+def _until_down(lane: HeardLane, failed: int) -> None:
+    """Wait a while for a failed load: a path stays down for a tenth of a second, and a request of a large model longer."""
+    end = time.monotonic() + _WAIT_S
+    while time.monotonic() < end:
+        facts = lane.facts()
+        if facts.state is LaneState.DOWN and facts.failed_loads > failed:
+            return
+        time.sleep(_PEEK)
 
 
 @contextmanager

@@ -14,6 +14,7 @@ from typing import Any, cast, get_args
 from numpy.typing import NDArray
 
 from crashpath.coverage.drillfolder import Exam, Prepared, copied, exam_of, prepared
+from crashpath.coverage.drilllane import HeardLane
 from crashpath.coverage.props import Props
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.compare import same
@@ -63,7 +64,7 @@ class Stage:
         self,
         folder: ModelFolder,
         session: FallbackSession,
-        lanes: Mapping[Which, Lane],
+        lanes: Mapping[Which, HeardLane],
         props: Props,
         scratch: Path,
         isolation: str,
@@ -198,7 +199,7 @@ def opened(
         copy = replace(copy, limits=replace(copy.limits, load_s=pace.load))
         feed, golden = copy.golden()
         settings = LaneSettings(cast(Isolation, isolation), providers)
-        made = dict(zip(Which, lanes(copy, feed, settings), strict=True))
+        made = {path: HeardLane(lane) for path, lane in zip(Which, lanes(copy, feed, settings), strict=True)}
         heard: list[Told] = []
         lock = threading.Lock()
 
@@ -208,8 +209,8 @@ def opened(
 
         step = prepared(copy)
         session = FallbackSession(
-            made[Which.MAIN],
-            made[Which.FALLBACK],
+            cast(Lane, made[Which.MAIN]),
+            cast(Lane, made[Which.FALLBACK]),
             policy,
             inputs=copy.inputs,
             tolerance=copy.tolerance,
