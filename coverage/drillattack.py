@@ -181,7 +181,7 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
 
 
 def _until_down(lane: HeardLane, failed: int) -> None:
-    """Wait a while for a failed load: a path stays down for a tenth of a second, and a request of a large model longer."""
+    """Wait a while for a failed load: a path stays down for a tenth of a second only, and large models are slower."""
     end = time.monotonic() + _WAIT_S
     while time.monotonic() < end:
         facts = lane.facts()
