@@ -43,7 +43,7 @@ class Tracing(Protocol):
     """Sees what the sessions of a process are asked (`coverage.tracing`)."""
 
     def asked(self, session: FallbackSession, feed: Arrays) -> None:
-        """A feed was checked and will be answered."""
+        """A feed was checked and will be answered; the time that this takes is not the request's."""
 
     def closed(self, session: FallbackSession) -> None:
         """A session ended."""
@@ -112,18 +112,10 @@ class FallbackSession:
             self._start(load_s, falls_back)
             reserve = Reserve()
             self._shadow = ShadowThread(
-                main.run,
-                fallback.run,
-                self._standing,
-                self._ledger,
-                reserve,
-                self._teller,
-                self._expected.tolerance,
-                clock,
-                share=sample if falls_back else 0.0,
-                seed=seed,
-                seconds=self._deadline,
-            )
+                main.run, fallback.run, self._standing, self._ledger, reserve, self._teller,
+                self._expected.tolerance, clock,
+                share=sample if falls_back else 0.0, seed=seed, seconds=self._deadline,
+            )  # fmt: skip
             lanes = (main, fallback) if falls_back else (main,)
             watches = [Watch(lane, load_s, self._ledger, self._others_ready(lane), clock) for lane in lanes]
             self._minder = Minder(watches, self._ledger, clock, flush_s)
@@ -259,8 +251,11 @@ class FallbackSession:
             self._ledger.request(request, routes.INPUT_WRONG, None, self._clock() - request.started)
             raise
         request.shapes = tuple(array.shape for array in arrays.values())
-        if FallbackSession.tracing is not None:
-            FallbackSession.tracing.asked(self, arrays)
+        if (tracing := FallbackSession.tracing) is not None:
+            before = self._clock()
+            tracing.asked(self, arrays)
+            spent = self._clock() - before  # it is no part of the request: neither of its deadline nor of its time
+            request.started, request.deadline = request.started + spent, request.deadline + spent
         return self._driver.serve(arrays, request)
 
     def _others_ready(self, lane: Lane) -> Callable[[], bool]:
@@ -270,8 +265,8 @@ class FallbackSession:
         return lambda: falls_back and other.facts().state is LaneState.READY
 
     def _end(self) -> None:
-        if FallbackSession.tracing is not None:
-            FallbackSession.tracing.closed(self)
+        if (tracing := FallbackSession.tracing) is not None:
+            tracing.closed(self)
         self._ledger.flush()
         for close in self._on_close:
             close()
