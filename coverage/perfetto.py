@@ -8,13 +8,13 @@ of the same feed; they are drawn from the start of their span and may be longer 
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
 from crashpath.coverage.onnx_trace import MainTracer
 from crashpath.coverage.script_trace import FallbackTracer
+from crashpath.coverage.wholefile import write_whole
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.opening import open_session
 from crashpath.runtime.values import Answer, Arrays, Phase, Strike
@@ -67,9 +67,7 @@ def compose(requests: Iterable[tuple[Answer, Sequence[Span]]]) -> dict[str, Any]
 
 def write_trace(target: Path, trace: dict[str, Any]) -> None:
     """Write a trace whole. Raises `OSError`."""
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(json.dumps(trace), encoding="utf-8")
-    os.replace(part, target)
+    write_whole(target, json.dumps(trace))
 
 
 def _span(name: str, kind: str, at: float, length: float, thread: int, told: dict[str, Any]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from datetime import UTC, datetime
 from enum import StrEnum
@@ -17,9 +17,14 @@ from pathlib import Path
 from typing import Any
 
 from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
+from crashpath.coverage.wholefile import part_of, write_whole
 
 SCHEMA = "crashpath.coverage/1"
 SUFFIX = ".coverage.json"
+MALFORMED = (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
+"""What reading JSON raises that has not the shape which was expected."""
+_MOST = 2**63 - 1
+"""The largest count that a store keeps."""
 
 
 class RunFileError(Exception):
@@ -71,21 +76,35 @@ class RunFile:
     def __init__(self, folder: Path, run: Run) -> None:
         folder.mkdir(parents=True, exist_ok=True)
         self.path = folder / f"{run.began:%Y%m%dT%H%M%S}-{run.id}{SUFFIX}"
-        self._file = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
-        _lock(self._file)
-        os.write(self._file, _as_json(replace(run, state=State.RUNNING)))
+        part = part_of(self.path)  # held and whole before anybody can see it
+        self._file: int | None = os.open(part, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o644)
+        try:
+            _lock(self._file)
+            os.write(self._file, _as_json(replace(run, state=State.RUNNING)))
+            os.replace(part, self.path)
+        except BaseException:
+            self.leave()
+            part.unlink(missing_ok=True)
+            raise
 
     def finish(self, run: Run) -> Path:
-        """Put the finished run in its place. Raises `OSError`; then it stays one that was lost."""
-        part = self.path.with_name(f".{self.path.name}.part")
-        part.write_bytes(_as_json(run))
-        os.replace(part, self.path)
-        self.leave()
+        """Put the finished run in its place, and let go. Raises `OSError`; then it stays one that was lost."""
+        try:
+            write_whole(self.path, _as_json(run))
+        finally:
+            self.leave()
         return self.path
 
     def leave(self) -> None:
-        """Let go of the file as it is."""
-        os.close(self._file)
+        """Let go of the file as it is. May be called twice."""
+        held, self._file = self._file, None
+        if held is not None:
+            os.close(held)
+
+    def remove(self) -> None:
+        """Take the file away and let go: the run never began."""
+        self.path.unlink(missing_ok=True)
+        self.leave()
 
 
 def new_id() -> str:
@@ -103,6 +122,12 @@ def run_files(places: Iterable[Path]) -> tuple[Path, ...]:
 
 def read_run(path: Path) -> Run:
     """Read a run file. Raises `RunFileError`."""
+    run = _look(path)
+    # whoever opened it just before its process put the finished one there sees the one that nobody holds any more
+    return _look(path) if run.state is State.LOST else run
+
+
+def _look(path: Path) -> Run:
     try:
         with path.open("rb") as file:
             held = _is_held(file.fileno())
@@ -112,11 +137,9 @@ def read_run(path: Path) -> Run:
         run = _run(raw)
     except OSError as error:
         raise RunFileError(f"{path} cannot be read: {error.strerror}") from error
-    except (ValueError, KeyError, TypeError) as error:
-        raise RunFileError(f"{path} is cut short or no run file: {error}") from error
-    if run.state is State.RUNNING and not held:
-        return replace(run, state=State.LOST)
-    return run
+    except MALFORMED as error:
+        raise RunFileError(f"{path} is cut short or no run file ({type(error).__name__}: {error})") from error
+    return replace(run, state=State.LOST) if run.state is State.RUNNING and not held else run
 
 
 def _lock(file: int) -> None:
@@ -166,18 +189,20 @@ def _seen_json(seen: Seen) -> dict[str, Any]:
 
 def _run(raw: Mapping[str, Any]) -> Run:
     ended = raw["ended"]
+    seen = tuple(_seen(one) for one in raw["seen"])
+    _once([one.declared.path for one in seen])
     return Run(
-        id=str(raw["id"]),
-        origin=str(raw["origin"]),
-        model=str(raw["model"]),
-        model_hash=str(raw["model_hash"]),
-        release=str(raw["release"]),
+        id=_text(raw["id"]),
+        origin=_text(raw["origin"]),
+        model=_text(raw["model"]),
+        model_hash=_text(raw["model_hash"]),
+        release=_text(raw["release"]),
         began=_moment(raw["began"]),
         ended=None if ended is None else _moment(ended),
-        versions=tuple((str(k), str(v)) for k, v in raw["versions"].items()),
-        asked=tuple(str(one) for one in raw["asked"]),
-        requests=int(raw["requests"]),
-        seen=tuple(_seen(one) for one in raw["seen"]),
+        versions=tuple((_text(k), _text(v)) for k, v in raw["versions"].items()),
+        asked=tuple(_text(one) for one in raw["asked"]),
+        requests=_count(raw["requests"]),
+        seen=seen,
         routes=_counts(raw["routes"]),
         domain=_counts(raw["domain"]),
         state=State(raw["state"]),
@@ -185,19 +210,32 @@ def _run(raw: Mapping[str, Any]) -> Run:
 
 
 def _seen(raw: Mapping[str, Any]) -> Seen:
-    path = str(raw["path"])
+    path = _text(raw["path"])
     units = tuple(
-        Unit(Kind(kind), id, label, where, parent, why) for kind, id, label, where, parent, why in raw["units"]
+        Unit(Kind(kind), _text(id), _text(label), _text(where), _text(parent), None if why is None else _text(why))
+        for kind, id, label, where, parent, why in raw["units"]
     )
-    trace = Trace(
+    _once([(unit.kind, unit.id) for unit in units])
+    return Seen(Declared(path, units), replace(read_trace(path, raw), hits=_counts(raw["hits"])))
+
+
+def read_trace(path: str, raw: Mapping[str, Any]) -> Trace:
+    """Return a trace without its hits, of what `asdict` made of its parts. Raises those of `MALFORMED`."""
+    return Trace(
         path,
-        _counts(raw["hits"]),
-        tuple(Timing(**one) for one in raw["timings"]),
-        tuple(Placed(**one) for one in raw["placed"]),
-        {str(k): str(v) for k, v in raw["replaced"].items()},
+        {},
+        tuple(
+            Timing(_text(one["path"]), _text(one["operator"]), _count(one["batch"]), _count(one["calls"]),
+                   float(one["seconds"]))
+            for one in raw["timings"]
+        ),
+        tuple(
+            Placed(_text(one["node"]), _text(one["operator"]), _text(one["assigned"]), _text(one["ran"]))
+            for one in raw["placed"]
+        ),
+        {_text(k): _text(v) for k, v in raw["replaced"].items()},
         read_shipped(raw["shipped"]),
-    )
-    return Seen(Declared(path, units), trace)
+    )  # fmt: skip
 
 
 def read_shipped(raw: Mapping[str, Any] | None) -> Shipped | None:
@@ -205,9 +243,30 @@ def read_shipped(raw: Mapping[str, Any] | None) -> Shipped | None:
     return None if raw is None else Shipped(raw["ran"], raw["nodes"], tuple(raw["left"]))
 
 
-def _moment(text: str) -> datetime:
-    return datetime.fromisoformat(text).astimezone(UTC)
+def _text(told: Any) -> str:
+    if not isinstance(told, str):
+        raise TypeError(f"{told!r:.40} is no text")
+    told.encode()  # half of a pair of surrogates is no text that could be stored
+    return told
+
+
+def _moment(told: Any) -> datetime:
+    moment = datetime.fromisoformat(told)
+    if moment.tzinfo is None:
+        raise ValueError(f"{told} has no zone")
+    return moment.astimezone(UTC)
+
+
+def _count(told: Any) -> int:
+    if not isinstance(told, int) or not 0 <= told <= _MOST:
+        raise ValueError(f"{told!r:.40} is no count")
+    return told
 
 
 def _counts(raw: Mapping[str, Any]) -> dict[str, int]:
-    return {str(key): int(value) for key, value in raw.items()}
+    return {_text(key): _count(value) for key, value in raw.items()}
+
+
+def _once(keys: Sequence[Any]) -> None:
+    if len(set(keys)) != len(keys):
+        raise ValueError("something is in it twice")
