@@ -125,3 +125,15 @@ def drill_routes(
     if since is not None:
         query = query.where(CoverageRun.at >= since)
     return {route: int(count) for route, count in session.execute(query)}
+
+
+def drill_policies(
+    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+) -> frozenset[str]:
+    """Return the policies under which these artefacts were drilled."""
+    query = select(CoverageRun.detail).where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
+    if release is not None:
+        query = query.where(CoverageRun.release == release)
+    if since is not None:
+        query = query.where(CoverageRun.at >= since)
+    return frozenset(str(detail["policy"]) for detail in session.scalars(query) if detail and "policy" in detail)

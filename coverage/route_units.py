@@ -15,9 +15,11 @@ _ONLY_UNDER: Mapping[str, str] = {
     NOT_COVERED: "a policy of its own that leaves reasons out",
 }
 _BREAKERS = "breaker"
+DEFAULT_POLICIES = frozenset({_BREAKERS})
+"""What a session has that is told nothing else."""
 
 
-def declared_routes(policies: frozenset[str] = frozenset({"breaker"})) -> tuple[Unit, ...]:
+def declared_routes(policies: frozenset[str] = DEFAULT_POLICIES) -> tuple[Unit, ...]:
     """Return a unit for each declared edge. ``policies`` are those in use; the edges of others say so."""
     return tuple(_unit(route.id, route.text, policies) for route in ROUTES)
 

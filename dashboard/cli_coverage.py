@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import shlex
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -13,13 +14,14 @@ import typer
 
 from crashpath.coverage.covered import add_up
 from crashpath.coverage.covstore import store_run, stored_runs
+from crashpath.coverage.declare import with_declared
 from crashpath.coverage.domain import asked_for
 from crashpath.coverage.drilled import drill_cells
-from crashpath.coverage.drillstore import drill_routes
+from crashpath.coverage.drillstore import drill_policies, drill_routes
 from crashpath.coverage.faults import FAULTS
-from crashpath.coverage.field import Standing, field_against_proof
+from crashpath.coverage.field import IN_USE, Standing, field_against_proof
 from crashpath.coverage.report import Report, make_report
-from crashpath.coverage.route_units import declared_routes
+from crashpath.coverage.route_units import DEFAULT_POLICIES, declared_routes
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.dashboard.coverage_json import document
 from crashpath.dashboard.coverage_text import lines, percent
@@ -27,8 +29,10 @@ from crashpath.dashboard.coverage_work import drawn, feeds_of, model_folder, str
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.store import Store, open_store
+from crashpath.ingest.trends import Filters
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.look import CPU
 
@@ -73,24 +77,27 @@ def coverage(
     code = Exit.DONE
     broken: list[dict[str, Any]] = []
     with open_store(load_settings(db=db).db) as store:
-        taken, problems = _read(add)
+        read = _read(add)
+        taken, problems = list(read.finished), list(read.problems)
         if trace is not None:
             traced_folder = model_folder(trace)
             feeds = feeds_of(traced_folder, feed)
             run, failed = traced(traced_folder, feeds, provider, release or "")
             taken, problems = [*taken, run], [*problems, *failed]
-            if perfetto is not None:
-                drawn(traced_folder, feeds[0], provider, perfetto)
-            if strip:
-                broken = stripped(traced_folder, feeds, strip)
         for problem in problems:
             complain(problem)
             code = Exit.PARTIAL
         _take(store, taken)
+        if trace is not None:  # what was traced is kept, whatever becomes of these
+            if perfetto is not None:
+                drawn(traced_folder, feeds[0], provider, perfetto)
+            if strip:
+                broken = stripped(traced_folder, feeds, strip)
         named = model or trace
         folder = None if named is None else model_folder(named)
-        report = _report(store, folder, release, events, max_age)
-        earlier = None if before is None else _report(store, None, before, (), max_age)  # of its own artefacts
+        asked = Asked(max_age, tuple(events), read.lost)
+        report = _report(store, folder, release, asked)
+        earlier = None if before is None else _earlier(store, report, before, asked)
     red = _red(report, limits)
     if html is not None:
         from crashpath.dashboard.coverage_html import write_page
@@ -146,8 +153,26 @@ def _red(report: Report, gates: Sequence[Gate]) -> tuple[str, ...]:
     return tuple(said)
 
 
-def _read(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
-    runs, problems = [], []
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """What evidence may count: its age in days, events of production, runs that were lost."""
+
+    max_age: int
+    events: tuple[Path, ...] = ()
+    lost: tuple[Run, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Read:
+    """Run files: those that ended, those that were lost, and a sentence for each that is of no use."""
+
+    finished: tuple[Run, ...]
+    lost: tuple[Run, ...]
+    problems: tuple[str, ...]
+
+
+def _read(places: Sequence[Path]) -> Read:
+    runs, lost, problems = [], [], []
     for path in run_files(places):
         try:
             run = read_run(path)
@@ -157,10 +182,14 @@ def _read(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
         if run.state is State.FINISHED:
             runs.append(run)
         elif run.state is State.LOST:
-            problems.append(f"{path}: the process of this run ended before it could tell what it saw; trace it again")
+            lost.append(run)
+            problems.append(
+                f"{path}: the process of this run ended before it could tell what it saw; "
+                "delete the file, and trace it again"
+            )
         else:
             problems.append(f"{path}: this run has not ended yet; add it again when it has")
-    return runs, problems
+    return Read(tuple(runs), tuple(lost), tuple(problems))
 
 
 def _take(store: Store, runs: Sequence[Run]) -> None:
@@ -169,41 +198,57 @@ def _take(store: Store, runs: Sequence[Run]) -> None:
             store_run(session, run)
 
 
+def _earlier(store: Store, report: Report, release: str, asked: Asked) -> Report:
+    """Return the report of an earlier release of the same model, by its own artefacts."""
+    with store.read() as session:
+        runs = [run for run in stored_runs(session, release=release) if run.model == report.model]
+    if not runs:
+        raise InputError(
+            f"The store has no traced run of {report.model} in release {release}; "
+            "trace that release's model folder: crashpath coverage --trace DIR --release R"
+        )
+    return _report(store, None, release, Asked(asked.max_age), runs[-1].model_hash)
+
+
 def _report(
-    store: Store, folder: ModelFolder | None, release: str | None, events: Sequence[Path], max_age: int
+    store: Store, folder: ModelFolder | None, release: str | None, asked: Asked, model_hash: str | None = None
 ) -> Report:
     now = datetime.now(UTC)
-    age = timedelta(days=max_age)
+    age = timedelta(days=asked.max_age)
     with store.read() as session:
         runs = stored_runs(session, release=release)
         if folder is None and not runs:
             where = f" of release {release}" if release else ""
             raise InputError(f"The store has no traced run{where}; trace one: crashpath coverage --trace DIR")
-        model_hash = runs[-1].model_hash if folder is None else folder.hash
-        covered = add_up(runs, model_hash, now=now, max_age=age)
+        if model_hash is None:
+            model_hash = runs[-1].model_hash if folder is None else folder.hash
+        covered = add_up((*runs, *asked.lost), model_hash, now=now, max_age=age)
         cells = drill_cells(session, FAULTS, model_hash, release=release, since=now - age)
         routes = Counter(covered.routes)
         routes.update(drill_routes(session, model_hash, release=release, since=now - age))
+        policies = drill_policies(session, model_hash, release=release, since=now - age)
         covered = replace(covered, routes=dict(routes))
-        proof = field_against_proof(session, (), model_hash=model_hash, since=now - age)
+        in_field = Filters(release=release)
+        proof = field_against_proof(session, (), filters=in_field, model_hash=model_hash, since=now - age)
         field = [row.failure_class for row in proof if row.standing is not Standing.CONTAINED]
-    production = None
-    if events:
-        if folder is None:
-            raise UsageError("--events needs --model DIR, which says what the open dimensions are called")
-        try:
-            asked = asked_for(events, folder.inputs, model_hash)
-        except OSError as error:
-            raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
-        production = asked.requests
-        if asked.unreadable:
-            complain(f"{asked.unreadable} lines of the event files could not be read.")
     return make_report(
-        covered,
+        with_declared(covered, folder),
         release=release or "",
-        routes=declared_routes(),
+        routes=declared_routes(policies & set(IN_USE) or DEFAULT_POLICIES),
         drills=cells,
         field=field,
-        production=production,
-        folder=str(folder.path) if folder is not None else "DIR",
+        production=None if not asked.events else _production(asked.events, folder, model_hash),
+        folder=shlex.quote(str(folder.path)) if folder is not None else "DIR",
     )
+
+
+def _production(events: Sequence[Path], folder: ModelFolder | None, model_hash: str) -> Mapping[str, int]:
+    if folder is None:
+        raise UsageError("--events needs --model DIR, which says what the open dimensions are called")
+    try:
+        asked = asked_for(events, folder.inputs, model_hash)
+    except OSError as error:
+        raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
+    if asked.unreadable:
+        complain(f"{many(asked.unreadable, 'line')} of the event files could not be read.")
+    return asked.requests

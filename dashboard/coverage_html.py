@@ -14,7 +14,16 @@ from crashpath.coverage.covered import PathCoverage
 from crashpath.coverage.latency import Heat, heat
 from crashpath.coverage.report import Cell, Report
 from crashpath.coverage.units import Kind, Unit
-from crashpath.dashboard.coverage_text import gap_groups, gap_words, headline, percent, rows
+from crashpath.dashboard.coverage_text import (
+    apart_words,
+    evidence_words,
+    gap_groups,
+    gap_words,
+    headline,
+    percent,
+    rows,
+    shipped_words,
+)
 from crashpath.runtime.values import Path as Which
 from crashpath.runtime.values import Phase
 
@@ -66,6 +75,7 @@ def page(report: Report, before: Report | None = None) -> str:
             percent=percent,
             gap_groups=gap_groups,
             gap_words=gap_words,
+            notes=_notes,
             rows=[(name, ratio) for name, ratio, _ in rows(report)],
             phases=PHASES,
             grid=_grid(report.drills),
@@ -77,6 +87,10 @@ def page(report: Report, before: Report | None = None) -> str:
             placed=report.placed(),
         )
     )
+
+
+def _notes(report: Report) -> list[str]:
+    return [*shipped_words(report), *apart_words(report), *evidence_words(report)]
 
 
 def _grid(cells: Sequence[Cell]) -> list[tuple[str, list[Cell | None]]]:

@@ -49,9 +49,9 @@ def lines(report: Report, before: Report | None = None) -> Iterator[str]:
         share = percent(ratio)
         yield f"{name:<29}{ratio.covered:>6} of {ratio.total:<6}{share:>9}  {what}".rstrip()
     yield from _placed(report)
-    yield from _shipped(report)
-    yield from _excluded(report)
-    yield from _age(report)
+    yield from shipped_words(report)
+    yield from apart_words(report)
+    yield from evidence_words(report)
     yield from _gaps(report)
     if report.field:
         yield ""
@@ -81,24 +81,30 @@ def _placed(report: Report) -> Iterator[str]:
     for name in placed.absent:
         yield f"  {name} was asked for, and no node was given to it"
     if placed.unasked:
-        yield f"  {many(len(placed.unasked), 'node')} ran on the processor, which nobody asked for"
+        yield f"  {many(len(placed.unasked), 'node')} ran on the processor, which nobody asked for:"
+        yield from (f"    {name}" for name in placed.unasked[:_SHOWN])
+        if len(placed.unasked) > _SHOWN:
+            yield f"    … and {len(placed.unasked) - _SHOWN} more"
 
 
-def _shipped(report: Report) -> Iterator[str]:
+def shipped_words(report: Report) -> Iterator[str]:
+    """Yield what the optimised session executed, where that is known."""
     main = report.covered.path(Which.MAIN)
     told = None if main is None else main.shipped
     if told is not None:
         yield f"optimised, as it ships: {told.ran} of its {told.nodes} nodes ran in the last traced run"
 
 
-def _excluded(report: Report) -> Iterator[str]:
+def apart_words(report: Report) -> Iterator[str]:
+    """Yield what is in no denominator, by its reason, the most first."""
     reasons = Counter(unit.reason for path in report.covered.paths for unit in path.excluded())
     reasons.update(unit.reason for unit in report.routes if not unit.counted)
     for reason, count in sorted(reasons.items(), key=lambda one: (-one[1], str(one[0]))):
         yield f"apart: {count} × {reason}"
 
 
-def _age(report: Report) -> Iterator[str]:
+def evidence_words(report: Report) -> Iterator[str]:
+    """Yield which runs count, and which do not and why."""
     runs = report.covered.runs
     if report.covered.newest is not None:
         yield f"evidence: {many(len(runs), 'traced run')}, the newest of {report.covered.newest:%Y-%m-%d %H:%M} UTC"

@@ -115,16 +115,24 @@ def test_evidence_of_other_artefacts(coverage: Coverage, folder: ModelFolder, tm
     coverage("--trace", folder.path)
     other = tiny_folder(tmp_path / "other", kind="affine")
     found = coverage.json("--model", other.path)
-    assert found["main"] == {"covered": 0, "total": 0}
+    assert (found["model"], found["main"]["covered"], found["fallback"]["covered"]) == ("tiny-affine", 0, 0)
+    assert found["main"]["total"] and found["fallback"]["total"]
+    assert {gap["kind"] for gap in found["uncovered"]} >= {"node", "block"}
     assert "other artefacts" in found["not_counted"][0]["why"]
 
 
 def test_before_is_of_its_own_artefacts(coverage: Coverage, folder: ModelFolder, tmp_path: Path) -> None:
     """A release that served other artefacts is compared by what it served, not by what serves now."""
-    coverage("--trace", tiny_folder(tmp_path / "older", kind="loop").path, "--release", "1.0")
+    older = tiny_folder(tmp_path / "older", kind="loop").path
+    told = older / "model.toml"
+    told.write_text(told.read_text(encoding="utf-8").replace("tiny-loop", "tiny-branches"), encoding="utf-8")
+    was = coverage.json("--trace", older, "--release", "1.0")["main"]
+    coverage("--trace", tiny_folder(tmp_path / "other").path, "--release", "1.0")  # of another model, and later
     found = coverage.json("--trace", folder.path, "--release", "1.1", "--before", "1.0")
-    assert found["before"]["main"]["covered"] == found["before"]["main"]["total"] > 0
-    assert found["main"]["total"] == 13
+    assert found["before"]["main"] == was
+    assert was != found["main"] == {"covered": 12, "total": 13}
+    coverage("--trace", folder.path, "--release", "1.1", "--before", "0.9", code=Exit.FAILED)
+    assert "no traced run of tiny-branches in release 0.9" in coverage.err
 
 
 def test_a_feed_that_breaks_the_model(coverage: Coverage, tmp_path: Path) -> None:
