@@ -29,7 +29,9 @@ from crashpath.runtime.values import Phase, Strike
 HITS = 2
 """How often a request is struck: the policy ``account`` answers the first failure and hands on the second."""
 _PAUSE = 0.02
-_WAIT_S, _PEEK = 0.5, 0.002
+_MEANWHILE = 3
+"""Requests that are sent while a load is under way, before one waits for its end."""
+_WAIT_S, _PEEK = 5.0, 0.002
 _BUSY_S = 0.1
 """Processor seconds that a loop takes at the least before it counts as seen."""
 
@@ -174,15 +176,14 @@ def _ask_until_told(stage: Stage, phase: Phase, which: Which, seen: Seen, look: 
             if not more:
                 return
             more -= 1
-        if not any(one.struck for one in seen.asked):
-            _until_down(lane, failed)
+        if len(seen.asked) >= _MEANWHILE and not any(one.struck for one in seen.asked):
+            _until_down(lane, failed, min(end, time.monotonic() + stage.pace.load + _WAIT_S))
         else:
             time.sleep(_PAUSE)
 
 
-def _until_down(lane: HeardLane, failed: int) -> None:
-    """Wait a while for a failed load: a path stays down for a tenth of a second only, and large models are slower."""
-    end = time.monotonic() + _WAIT_S
+def _until_down(lane: HeardLane, failed: int, end: float) -> None:
+    """Wait for a failed load: a path is down for a tenth of a second, and a request of a large model takes longer."""
     while time.monotonic() < end:
         facts = lane.facts()
         if facts.state is LaneState.DOWN and facts.failed_loads > failed:

@@ -5,10 +5,12 @@ from __future__ import annotations
 import threading
 from collections import deque
 
-LEAST, MOST = 0.1, 0.5
-"""Shares of the deadline between which the reserve stays."""
-UNKNOWN = 0.25
-"""Share of the deadline that is kept back while the fallback has not answered yet."""
+LEAST, MOST = 0.25, 0.5
+"""Shares of the deadline between which the reserve stays; the least one also while the fallback has not answered yet.
+
+What the fallback takes on a calm machine says little of the moment in which it is needed: the main path has just been
+killed, and its restart wants the same cores.
+"""
 
 
 class Reserve:
@@ -32,5 +34,5 @@ class Reserve:
     def of(self, deadline: float) -> float:
         """Return the seconds to keep back of a deadline of so many."""
         if self.p99 is None:
-            return UNKNOWN * deadline
+            return LEAST * deadline
         return min(max(self.p99, LEAST * deadline), MOST * deadline)
