@@ -5,9 +5,12 @@ from __future__ import annotations
 import os
 import warnings
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, Self
+
+import numpy as np
 
 from crashpath.coverage.batches import batch_of
 from crashpath.coverage.experts import Chosen, Router, expert_units
@@ -21,7 +24,8 @@ from crashpath.runtime.values import Path as Which
 class FallbackTracer:
     """Runs feeds on the fallback and counts its blocks. Its answers are those of the artefact, bit for bit.
 
-    ``timed``: run each feed once more under torch's profiler for the time that operators take, without counters.
+    ``timed``: run each feed once more under torch's profiler for the time that operators take, on a copy of the model
+    without counters that has tensors of its own. What fails there is in ``untimed`` and harms no answer.
     ``routers`` are those of the ONNX graph, in whose order the twin's operators choose.
     """
 
@@ -31,6 +35,7 @@ class FallbackTracer:
 
         self._torch = torch
         self._timed = timed
+        self._threads = folder.limits.threads
         self._inputs = [spec.name for spec in folder.inputs]
         self._outputs = [spec.name for spec in folder.outputs]
         self._module = self._load(folder)
@@ -43,6 +48,8 @@ class FallbackTracer:
         self._calls: Counter[tuple[str, int]] = Counter()
         self.last: tuple[tuple[str, float, float], ...] = ()
         """Operators of the request that was timed last: name, when it began and how long it took, in µs."""
+        self.untimed = ""
+        """Why a request could not be timed, of the last such request."""
 
     def _load(self, folder: ModelFolder) -> Any:
         with warnings.catch_warnings():
@@ -62,35 +69,61 @@ class FallbackTracer:
         Of a run that raised, the blocks that it entered are counted, and none of their operators: which of them it had
         reached is not known.
         """
-        tensors = [self._torch.from_numpy(feed[name].copy()) for name in self._inputs]
         before = self._counted.counts.clone()
         HEARD.clear()
         try:
-            with self._torch.inference_mode():
-                given = self._module(*tensors)
+            with self._as_served():
+                given = self._named(self._module(*self._tensors(feed)))
         except BaseException:
             self._cut += self._counted.counts - before
             raise
         for number, indices in HEARD if self._routers else ():
             self._chosen.add(self._routers[number].id, indices)
         if self._plain is not None:
-            self._time(tensors, batch_of(feed))
+            try:
+                self._time(feed)
+            except Exception as error:  # noqa: BLE001  # a library's: the request is answered all the same
+                self.untimed = f"{type(error).__name__}: {error}"
+        return given
+
+    @contextmanager
+    def _as_served(self) -> Iterator[None]:
+        """With as many threads as the path has in production: sums of floats may depend on it."""
+        torch, before = self._torch, self._torch.get_num_threads()
+        torch.set_num_threads(self._threads)
+        try:
+            with torch.inference_mode():
+                yield
+        finally:
+            torch.set_num_threads(before)
+
+    def _tensors(self, feed: Arrays) -> list[Any]:
+        """Fresh ones each time: a script may write to what it is given."""
+        return [self._torch.from_numpy(np.array(feed[name], order="C")) for name in self._inputs]
+
+    def _named(self, given: Any) -> Arrays:
+        """The outputs as arrays of their own: a script may return what it was given, or its own buffer."""
         if not isinstance(given, dict):
             given = dict(zip(self._outputs, given if isinstance(given, (tuple, list)) else (given,), strict=True))
-        return {name: given[name].detach().cpu().numpy() for name in self._outputs}
+        return {name: np.array(given[name].detach().cpu().numpy()) for name in self._outputs}
 
-    def _time(self, tensors: list[Any], batch: int) -> None:
+    def _time(self, feed: Arrays) -> None:
         from torch.profiler import ProfilerActivity, profile
 
-        with self._torch.inference_mode(), profile(activities=[ProfilerActivity.CPU]) as profiled:
-            assert self._plain is not None
+        assert self._plain is not None
+        tensors = self._tensors(feed)
+        with (
+            self._torch.random.fork_rng(devices=[]),  # what the model draws here changes no draw of later requests
+            self._as_served(),
+            profile(activities=[ProfilerActivity.CPU]) as profiled,
+        ):
             self._plain(*tensors)
         self.last = tuple(
             (event.name, event.time_range.start, event.time_range.elapsed_us()) for event in profiled.events() or ()
         )
         for event in profiled.key_averages():
             if event.key.startswith("aten::"):
-                key = (event.key, batch)
+                key = (event.key, batch_of(feed))
                 self._calls[key] += event.count
                 self._spent[key] += int(event.self_cpu_time_total)
 
