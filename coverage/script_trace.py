@@ -43,7 +43,8 @@ class FallbackTracer:
         self._counted: Counted = insert_counters(self._module)
         self._routers = tuple(routers) if len(routers) == self._counted.choices else ()
         self._chosen = Chosen(self._routers)
-        self._cut: Any = torch.zeros_like(self._counted.counts)  # blocks that runs entered which raised
+        self._cut: Any = torch.zeros_like(self._counted.counts)  # blocks that runs entered and did not leave
+        self._partly: Counter[str] = Counter()  # operators of those that ran
         self._spent: Counter[tuple[str, int]] = Counter()
         self._calls: Counter[tuple[str, int]] = Counter()
         self.last: tuple[tuple[str, float, float], ...] = ()
@@ -66,8 +67,8 @@ class FallbackTracer:
     def run(self, feed: Arrays) -> Arrays:
         """Answer a feed, counted. Raises what the interpreter raises.
 
-        Of a run that raised, the blocks that it entered are counted, and none of their operators: which of them it had
-        reached is not known.
+        Where a run raised by a raise of the script, what it had reached is known and counts. Where an operator failed,
+        the blocks that the run entered are counted, and none of their operators: which of them ran is not known.
         """
         before = self._counted.counts.clone()
         HEARD.clear()
@@ -75,7 +76,7 @@ class FallbackTracer:
             with self._as_served():
                 given = self._named(self._module(*self._tensors(feed)))
         except BaseException:
-            self._cut += self._counted.counts - before
+            self._cut_short(self._counted.counts - before)
             raise
         for number, indices in HEARD if self._routers else ():
             self._chosen.add(self._routers[number].id, indices)
@@ -85,6 +86,16 @@ class FallbackTracer:
             except Exception as error:  # noqa: BLE001  # a library's: the request is answered all the same
                 self.untimed = f"{type(error).__name__}: {error}"
         return given
+
+    def _cut_short(self, entered: Any) -> None:
+        """Take off what a run that raised did not reach: of the blocks around its raise, the end of the last turn."""
+        met = next((one for one in self._counted.raises if entered[one.site]), None)
+        if met is None:
+            self._cut += entered
+            return
+        for site, reached in met.reached:
+            self._cut[site] += 1
+            self._partly.update(reached)
 
     @contextmanager
     def _as_served(self) -> Iterator[None]:
@@ -130,16 +141,15 @@ class FallbackTracer:
     def trace(self) -> Trace:
         """Return what was seen until now."""
         counts, cut = self._counted.counts.tolist(), self._cut.tolist()
-        hits: dict[str, int] = {}
+        hits = Counter(self._partly)
         for site, block in enumerate(self._counted.blocks):
-            if counts[site]:
-                hits[block] = counts[site]
-            if whole := counts[site] - cut[site]:
-                hits |= dict.fromkeys(self._counted.operators[site], whole)
+            hits[block] += counts[site]
+            for operator in self._counted.operators[site]:
+                hits[operator] += counts[site] - cut[site]
         timings = tuple(
             Timing(Which.FALLBACK, *key, self._calls[key], self._spent[key] / 1e6) for key in sorted(self._calls)
         )
-        return Trace(Which.FALLBACK, hits | dict(self._chosen.hits), timings)
+        return Trace(Which.FALLBACK, dict(+hits) | dict(self._chosen.hits), timings)
 
     def close(self) -> None:
         """Let go of the model."""

@@ -3,13 +3,14 @@
 The graph is inlined first, so that the blocks of every module and function are blocks of one graph. A counter adds one
 to its place in a tensor that is an attribute of the model: only what is written to something that outlives the run
 survives dead-code elimination (a constant does not), and writing to it in place changes no value of the model. A block
-runs from its head to its end, so the counter of a block counts each operator in it; where a block raises, what comes
-after the raise is not reached, and is declared so.
+runs from its head to its end, so the counter of a block counts each operator in it. One more counter stands before each
+raise: a run that raised there reached what stands before it, in its block and in the blocks around it. What comes after
+a raise is not reached, and is declared so; what a fork runs is declared and has no counters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
 from typing import Any
@@ -23,22 +24,53 @@ HEARD: list[tuple[int, Any]] = []
 """Who was chosen, by number of the router, since this was emptied: what the operator ``crashpath::chosen`` hears."""
 _TOPK = "aten::topk"
 RAISED = "it stands behind a raise in its block"
+FORKED = "a fork runs it beside the request, where two counters at once could lose a count"
 NOT_SEEN = "it is called through an interface, so the graph does not hold its blocks"
-_SILENT = frozenset({"prim::Constant", "prim::GetAttr", "prim::ListConstruct", "prim::TupleConstruct"})
+_SILENT = frozenset(
+    {"prim::Constant", "prim::GetAttr", "prim::ListConstruct", "prim::TupleConstruct", "prim::Uninitialized"}
+)
 """What only names or packs values: no operator that could fail or be missed."""
 _RAISE = "prim::RaiseException"
 
 
 @dataclass(frozen=True, slots=True)
+class Raise:
+    """A raise, by the place of its counter; of its block and those around it: their place, and what it comes after."""
+
+    site: int
+    reached: tuple[tuple[int, tuple[str, ...]], ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Counted:
-    """A model with counters: its units, the id of each block by its place in ``counts``, and of the operators in it."""
+    """A model with counters: its units, the id of each block by its place in ``counts``, and of the operators in it.
+
+    The counters of ``raises`` stand behind those of the blocks.
+    """
 
     declared: Declared
     blocks: tuple[str, ...]
     operators: tuple[tuple[str, ...], ...]
+    raises: tuple[Raise, ...]
     counts: Any
     choices: int
     """Operators that choose: routers of experts, if the model has some."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """A block, its id, and the block around it with the number of the node there that holds it."""
+
+    block: Any
+    id: str = "/"
+    label: str = "forward"
+    around: _Block | None = None
+    holder: int = 0
+    reason: str | None = None
+
+    @property
+    def parent(self) -> str:
+        return self.around.id if self.around else ""
 
 
 def insert_counters(module: Any) -> Counted:
@@ -46,46 +78,92 @@ def insert_counters(module: Any) -> Counted:
     import torch
 
     graph = module.graph
-    torch._C._jit_pass_inline(graph)
-    blocks = tuple(_blocks(graph, "", ""))
-    counts = torch.zeros(len(blocks), dtype=torch.int64)
+    _inline(graph)
+    walked = tuple(_blocks(_Block(graph)))
+    blocks = [one for one in walked if one.reason != FORKED]
+    units = {one.id: tuple(_operators(one)) for one in walked}
+    raising = [
+        (one, number, node) for one in blocks for number, node in enumerate(one.block.nodes()) if node.kind() == _RAISE
+    ]
+    sites = {one.id: site for site, one in enumerate(blocks)}
+    raises = tuple(
+        Raise(len(blocks) + at, tuple(_reached(one, number, units, sites)))
+        for at, (one, number, _) in enumerate(raising)
+    )
+    counts = torch.zeros(len(blocks) + len(raises), dtype=torch.int64)
     module._c._register_attribute(COUNTS, torch._C.TensorType.get(), counts)
-    units: list[Unit] = []
-    operators = []
-    for id, parent, block, label in blocks:
-        units.append(Unit(Kind.BLOCK, id, label, _where(block), parent))
-        mine = tuple(_operators(block, id))
-        units.extend(mine)
-        operators.append(tuple(unit.id for unit in mine if unit.counted))
-    choosing = [node for _, _, block, _ in blocks for node in block.nodes() if node.kind() == _TOPK]
-    get = _insert(graph, [block for _, _, block, _ in blocks])
+    declared = []
+    for one in walked:
+        declared.append(Unit(Kind.BLOCK, one.id, one.label, _where(one.block), one.parent, one.reason))
+        declared.extend(unit for _, unit in units[one.id])
+    choosing = [node for one in blocks for node in one.block.nodes() if node.kind() == _TOPK]
+    get = _insert(graph, [*(_head(one.block) for one in blocks), *(node for _, _, node in raising)])
     for number, node in enumerate(choosing):
         _listen(graph, get, node, number)
-    declared = Declared(Which.FALLBACK, tuple(units))
-    return Counted(declared, tuple(id for id, _, _, _ in blocks), tuple(operators), counts, len(choosing))
+    return Counted(
+        Declared(Which.FALLBACK, tuple(declared)),
+        tuple(sites),
+        tuple(tuple(unit.id for _, unit in units[id] if unit.counted) for id in sites),
+        raises,
+        counts,
+        len(choosing),
+    )
 
 
-def _blocks(block: Any, id: str, parent: str, label: str = "forward") -> Iterator[tuple[str, str, Any, str]]:
-    """Yield every block, outer before inner: id, id of the block around it, the block, and what it is."""
-    id = id or "/"
-    yield id, parent, block, label
-    for number, node in enumerate(block.nodes()):
+def _blocks(outer: _Block) -> Iterator[_Block]:
+    """Yield a block and every block in it, outer before inner, bodies of forks included."""
+    yield outer
+    raised = False
+    for number, node in enumerate(outer.block.nodes()):
+        reason = outer.reason or (RAISED if raised else None)
         names = ("then", "else") if node.kind() == "prim::If" else ("body",)
         for at, inner in enumerate(node.blocks()):
             word = names[at] if at < len(names) else f"block{at}"
-            place = f"{id.rstrip('/')}/{number}:{_short(node)}/{word}"
-            yield from _blocks(inner, place, id, f"{_short(node)} {word}")
+            yield from _blocks(_inside(outer, number, node, inner, word, reason))
+        if "Subgraph" in node.attributeNames():
+            body = node.g("Subgraph")
+            _inline(body)
+            yield from _blocks(_inside(outer, number, node, body, "body", FORKED))
+        raised = raised or _ends(node)
 
 
-def _operators(block: Any, id: str) -> Iterator[Unit]:
+def _inside(outer: _Block, number: int, node: Any, block: Any, word: str, reason: str | None) -> _Block:
+    place = f"{outer.id.rstrip('/')}/{number}:{_short(node)}/{word}"
+    return _Block(block, place, f"{_short(node)} {word}", outer, number, reason)
+
+
+def _inline(graph: Any) -> None:
+    import torch
+
+    torch._C._jit_pass_inline(graph)
+
+
+def _ends(node: Any) -> bool:
+    """Whether nothing after a node is reached: it raises, or each of its branches does."""
+    if node.kind() == _RAISE:
+        return True
+    return node.kind() == "prim::If" and all(any(_ends(one) for one in branch.nodes()) for branch in node.blocks())
+
+
+def _operators(block: _Block) -> Iterator[tuple[int, Unit]]:
+    """Yield the operators of a block with their numbers in it."""
     raised = False
-    for number, node in enumerate(block.nodes()):
-        if node.kind() in _SILENT:
-            continue
-        reason = RAISED if raised else NOT_SEEN if node.kind() == "prim::CallMethod" else None
-        place = f"{id.rstrip('/')}/{number}:{_short(node)}"
-        yield Unit(Kind.OP, place, node.kind(), _source(node), id, reason)
-        raised = raised or node.kind() == _RAISE
+    for number, node in enumerate(block.block.nodes()):
+        if node.kind() not in _SILENT:
+            reason = RAISED if raised else NOT_SEEN if node.kind() == "prim::CallMethod" else None
+            place = f"{block.id.rstrip('/')}/{number}:{_short(node)}"
+            yield number, Unit(Kind.OP, place, node.kind(), _source(node), block.id, block.reason or reason)
+        raised = raised or _ends(node)
+
+
+def _reached(
+    block: _Block, number: int, units: Mapping[str, tuple[tuple[int, Unit], ...]], sites: Mapping[str, int]
+) -> Iterator[tuple[int, tuple[str, ...]]]:
+    """Yield what had run where the node of that number raised: of its block, and of each block around that one."""
+    done = tuple(unit.id for at, unit in units[block.id] if at <= number and unit.counted)
+    yield sites[block.id], done
+    if block.around is not None:
+        yield from _reached(block.around, block.holder, units, sites)
 
 
 def _listen(graph: Any, counts: Any, node: Any, number: int) -> None:
@@ -120,16 +198,16 @@ def _hear(counts: Any, indices: Any, router: int) -> None:
     HEARD.append((router, indices.detach().cpu().numpy().copy()))
 
 
-def _insert(graph: Any, blocks: list[Any]) -> Any:
-    """Put the counters in; returns the value that is the tensor of counts."""
+def _insert(graph: Any, places: Sequence[Any]) -> Any:
+    """Put a counter before each of these nodes, the first of which is the first; returns the tensor of counts."""
     import torch
 
     own = next(iter(graph.inputs()))
     get = graph.create("prim::GetAttr", [own], 1)
     get.s_("name", COUNTS)
     get.output().setType(torch._C.TensorType.get())
-    for site, block in enumerate(blocks):
-        with graph.insert_point_guard(_head(block)):
+    for site, node in enumerate(places):
+        with graph.insert_point_guard(node):
             if site == 0:
                 graph.insertNode(get)
             zero, place, one = (graph.insertConstant(number) for number in (0, site, 1))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -13,6 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from crashpath.coverage.script_trace import FallbackTracer
+from crashpath.coverage.script_units import FORKED
+from crashpath.coverage.units import Kind
 from crashpath.runtime.backends import TorchScriptBackend
 from crashpath.runtime.folder import ModelFolder, TensorSpec
 from crashpath.runtime.testing import tiny_folder
@@ -94,6 +97,41 @@ class Forks(nn.Module):
         return torch.jit.wait(beside) + x
 
 
+class Asserts(nn.Module):
+    """Asserts with a message that it makes."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x * 2
+        assert x.size(0) < 3, f"{x.size(0)} rows"
+        return y + 1
+
+
+class Refuses(nn.Module):
+    """In a turn of a loop, refuses what is large in one of two ways, with work before it and after it."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        for _ in range(3):
+            x = x.mul(2)
+            if bool(x.sum() > 100):
+                y = x.sum()
+                if bool(y > 1000):
+                    raise ValueError("very large")
+                else:  # noqa: RET506  # both branches raise
+                    raise ValueError("large")
+            x = x.sub(1)
+        return x.relu()
+
+
+class Divides(nn.Module):
+    """Fails in an operator, not by a raise."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        y = x.neg()
+        if bool(x.sum() < 0):
+            return y.reshape([-1, 7])
+        return y.abs()
+
+
 def scripted(place: Path, model: nn.Module, outputs: int = 1) -> ModelFolder:
     """Return a folder whose fallback is that model, of one input ``x``."""
     folder = tiny_folder(place, kind="echo", fallback=False)
@@ -141,3 +179,78 @@ def test_what_fails_while_it_is_timed_harms_no_answer(tmp_path: Path) -> None:
         np.testing.assert_array_equal(tracer.run({"x": X})["y0"], X + 1)
         assert tracer.untimed == "RuntimeError: no memory for a second run"
         assert tracer.trace().hits["/"] == 1
+
+
+def _counted(folder: ModelFolder, *feeds: Any) -> tuple[FallbackTracer, dict[str, int]]:
+    """Trace feeds, of which some fail; hits by label for operators, by id for blocks."""
+    with FallbackTracer(folder, timed=False) as tracer:
+        for x in feeds:
+            with suppress(torch.jit.Error, RuntimeError):
+                tracer.run({"x": np.asarray(x, np.float32)})
+    return tracer, dict(tracer.trace().hits)
+
+
+def _by_label(tracer: FallbackTracer, hits: dict[str, int], block: str) -> dict[str, int]:
+    return {
+        unit.label.partition("::")[2]: hits.get(unit.id, 0)
+        for unit in tracer.declared.units
+        if unit.kind is Kind.OP and unit.parent == block and unit.counted
+    }
+
+
+def test_a_failed_assert_covers_what_makes_its_message(tmp_path: Path) -> None:
+    """One feed that fails and one that does not cover every block and operator; counts are those of the hand."""
+    tracer, hits = _counted(scripted(tmp_path / "m", Asserts()), np.ones((3, 3)), np.ones((2, 3)), np.ones((1, 3)))
+    assert [unit for unit in tracer.declared.units if unit.counted and not hits.get(unit.id)] == []
+    (message,) = (unit.id for unit in tracer.declared.units if unit.label == "If else")
+    (passed,) = (unit.id for unit in tracer.declared.units if unit.label == "If then")
+    assert (hits["/"], hits[message], hits[passed]) == (3, 1, 2)
+    assert set(_by_label(tracer, hits, message).values()) == {1}
+    assert _by_label(tracer, hits, "/") == {"mul": 3, "size": 3, "lt": 3, "If": 3, "add": 2}
+
+
+def test_a_raise_in_a_loop_is_counted_to_where_it_came(tmp_path: Path) -> None:
+    """Of the turn that raised, what stands before the raise counts, in every block around it; what comes after not."""
+    folder = scripted(tmp_path / "m", Refuses())
+    large, very = np.full((1, 3), 10.0), np.full((1, 3), 400.0)
+    # sums after each doubling: large 60, 114 (60 - 3 = 57, doubled) and there it raises; very 2400, at once
+    tracer, hits = _counted(folder, large, very, np.zeros((1, 3)))
+    body = next(unit.id for unit in tracer.declared.units if unit.label == "Loop body")
+    told = _by_label(tracer, hits, body)
+    assert hits[body] == 2 + 1 + 3
+    assert {name: told[name] for name in ("mul", "sum", "If", "sub")} == {"mul": 6, "sum": 6, "If": 6, "sub": 1 + 3}
+    refusing = next(unit.id for unit in tracer.declared.units if unit.label == "If then")
+    assert _by_label(tracer, hits, refusing) == {"sum": 2, "gt": 2, "Bool": 2, "If": 2}
+    raised = [hits[unit.id] for unit in tracer.declared.units if unit.label == "prim::RaiseException"]
+    assert raised == [1, 1]
+    assert _by_label(tracer, hits, "/") == {"Loop": 3, "relu": 1}
+    assert [unit for unit in tracer.declared.units if unit.counted and not hits.get(unit.id)] == []
+
+
+def test_where_an_operator_failed_is_not_known(tmp_path: Path) -> None:
+    """The blocks that the run entered count, and none of their operators."""
+    tracer, hits = _counted(scripted(tmp_path / "m", Divides()), -np.ones((1, 3)))
+    assert all("::" not in unit.label for unit in tracer.declared.units if hits.get(unit.id))
+    assert sum(hits.values()) == 2
+
+
+def test_parts_and_early_returns_are_counted_as_by_hand(tmp_path: Path) -> None:
+    """A part that is called in a loop and after it has its blocks at each call."""
+    folder = scripted(tmp_path / "m", Whole())
+    # the sum is 3 (returns at no turn: 6, 9, 12, then the last part), 30 (33 in the first turn: returns early)
+    tracer, hits = _counted(folder, np.ones((1, 3)), np.full((1, 3), 10.0))
+    blocks = [(unit.label, hits.get(unit.id, 0)) for unit in tracer.declared.units if unit.kind is Kind.BLOCK]
+    assert [count for label, count in blocks if label == "Loop body"] == [4]
+    adding = [(unit.parent, hits.get(unit.id, 0)) for unit in tracer.declared.units if unit.label == "aten::add_"]
+    assert [count for _, count in adding] == [4, 1]
+    assert [hits[unit.id] for unit in tracer.declared.units if unit.label == "aten::linear"] == [1]
+
+
+def test_what_a_fork_runs_is_declared_apart(tmp_path: Path) -> None:
+    """The fork and the wait are counted; the blocks and operators of what it runs stand apart and say why."""
+    tracer, hits = _counted(scripted(tmp_path / "m", Forks()), X)
+    apart = [unit for unit in tracer.declared.units if unit.reason == FORKED]
+    assert {unit.label for unit in apart} >= {"fork body", "If then", "If else", "aten::add_", "aten::mul"}
+    assert not any(unit.id in hits for unit in apart)
+    assert _by_label(tracer, hits, "/") == {"clone": 1, "fork": 1, "wait": 1, "add": 1}
+    assert [unit for unit in tracer.declared.units if unit.counted and not hits.get(unit.id)] == []
