@@ -1,6 +1,7 @@
 """Shapes of feeds in buckets: what production asks for against what was exercised.
 
-A bucket has, for each dimension that the model leaves open, the power of two that holds it: ``batch<=8 tokens<=64``.
+A bucket has, for each dimension that the model leaves open, the power of two that holds it: ``batch<=8 tokens<=64``;
+``batch<=0`` is a batch of nothing, which no other bucket has.
 Shapes that differ within a bucket take the same kernels nearly always; a bucket that production asks for and no traced
 run has seen is where a fallback may be slow, or answer otherwise, with nobody knowing.
 """
@@ -13,6 +14,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from crashpath.coverage.runfile import MALFORMED
 from crashpath.runtime.folder import TensorSpec
 from crashpath.runtime.values import Arrays
 
@@ -44,7 +46,7 @@ def bucket_of(inputs: Sequence[TensorSpec], feed: Arrays) -> str:
 
 
 def _power(size: int) -> int:
-    return 1 << max(size - 1, 0).bit_length()
+    return 1 << (size - 1).bit_length() if size > 0 else 0
 
 
 def asked_for(files: Iterable[Path], inputs: Sequence[TensorSpec], model_hash: str) -> Asked:
@@ -57,20 +59,23 @@ def asked_for(files: Iterable[Path], inputs: Sequence[TensorSpec], model_hash: s
                 if b'"domain"' not in line:
                     continue
                 try:
-                    shapes = _shapes(line, model_hash)
-                except (ValueError, TypeError, AttributeError):
+                    requests.update(_buckets(line, inputs, model_hash))
+                except MALFORMED:
                     unreadable += 1
-                    continue
-                for text, count in shapes.items():
-                    requests[_bucket_of_text(text, inputs)] += count
     return Asked(dict(requests), unreadable)
 
 
-def _shapes(line: bytes, model_hash: str) -> dict[str, int]:
+def _buckets(line: bytes, inputs: Sequence[TensorSpec], model_hash: str) -> Counter[str]:
+    """Return the requests a bucket of one event, none of other models. Raises those of `MALFORMED`."""
     event = json.loads(line)
     if event.get("schema") != _SCHEMA or event.get("event") != "domain" or event.get("model_hash") != model_hash:
-        return {}
-    return {str(text): int(count) for text, count in event["shapes"].items()}
+        return Counter()
+    buckets: Counter[str] = Counter()
+    for text, count in event["shapes"].items():
+        if not isinstance(count, int) or count < 0:
+            raise ValueError(f"{count!r:.40} is no count")
+        buckets[_bucket_of_text(text, inputs)] += count
+    return buckets
 
 
 def _bucket_of_text(text: str, inputs: Sequence[TensorSpec]) -> str:
@@ -78,5 +83,11 @@ def _bucket_of_text(text: str, inputs: Sequence[TensorSpec]) -> str:
     shapes: dict[str, Sequence[int]] = {}
     for part in text.split():
         name, _, dims = part.rpartition("=")
-        shapes[name] = [int(one) for one in dims.split("x")] if dims else []
+        shapes[name] = [_size(one) for one in dims.split("x")] if dims else []
     return bucket(inputs, shapes)
+
+
+def _size(text: str) -> int:
+    if not text.isascii() or not text.isdigit():
+        raise ValueError(f"{text:.40} is no size")
+    return int(text)
