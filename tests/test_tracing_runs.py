@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Callable
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,12 +13,19 @@ import numpy as np
 import pytest
 
 from crashpath.coverage import runfile
+from crashpath.coverage import tracer as tracers
+from crashpath.coverage.domain import asked_for, bucket
 from crashpath.coverage.runfile import Run, RunFile, RunFileError, Seen, State, read_run, run_files
+from crashpath.coverage.tracer import FeedError, FolderError, Tracer
+from crashpath.coverage.tracing import Tracing
 from crashpath.coverage.units import Declared, Kind, Shipped, Timing, Trace, Unit
 from crashpath.coverage.wholefile import write_whole
+from crashpath.runtime.errors import ModelFolderError
+from crashpath.runtime.events import Cohort
 from crashpath.runtime.fakelane import FakeLane
-from crashpath.runtime.folder import TensorSpec
+from crashpath.runtime.folder import FALLBACK_FILE, ModelFolder, TensorSpec
 from crashpath.runtime.session import FallbackSession
+from crashpath.runtime.testing import tiny_folder
 from crashpath.runtime.values import Arrays
 from crashpath.runtime.values import Path as Which
 
@@ -166,3 +174,179 @@ def test_a_run_that_cannot_be_written_lets_go(tmp_path: Path) -> None:
         file.finish(a_run())
     assert file._file is None
     assert [one.name for one in tmp_path.iterdir()] == [file.path.name]
+
+
+def session_of(folder: ModelFolder, **options: Any) -> FallbackSession:
+    """A session of this model over lanes that answer at once, and otherwise than the model."""
+    takes = tuple(spec.name for spec in folder.inputs)
+    main, fallback = (FakeLane(path, lambda feed: dict(feed), inputs=takes) for path in (Which.MAIN, Which.FALLBACK))
+    cohort = Cohort(model_hash=folder.hash)
+    return FallbackSession(main, fallback, inputs=folder.inputs, sample=0.0, cohort=cohort, **options)
+
+
+@pytest.fixture
+def tracing_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Tracing]:
+    """Makes a tracing of folders, and leaves none behind."""
+    monkeypatch.setattr(FallbackSession, "tracing", None)
+    return lambda *folders: Tracing([one.path for one in folders], data=tmp_path / "runs")
+
+
+def test_a_folder_that_cannot_be_traced_harms_nobody(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
+    """Its requests are answered, its sessions close; no run file, no descriptor is left, and the summary says why."""
+    folder = tiny_folder(tmp_path / "m")
+    (folder.path / FALLBACK_FILE).unlink()
+    tracing = tracing_of(folder)
+    tracing.start()
+    feed = folder.golden()[0]
+    with session_of(folder) as session:
+        session.run(feed)
+        before = len(os.listdir("/proc/self/fd"))
+        for _ in range(5):
+            session.run(feed)
+    assert len(os.listdir("/proc/self/fd")) <= before
+    with pytest.raises(FolderError, match="cannot be traced"):
+        tracing.first()
+    tracing.stop()
+    assert run_files([tmp_path / "runs"]) == ()
+    told = list(tracing.summary(since=0.0))
+    assert told[0].endswith("no request was traced")
+    assert ["cannot be traced" in one for one in told] == [False, True]
+
+
+def test_a_tracer_that_cannot_open_leaves_nothing(tmp_path: Path) -> None:
+    """Neither its run file nor the copy of the main path stays."""
+    folder = tiny_folder(tmp_path / "m")
+    folder.fallback.write_bytes(b"no archive")
+    with pytest.raises(RuntimeError), Tracer(folder, data=tmp_path / "runs"):
+        pass
+    assert list((tmp_path / "runs").iterdir()) == []
+
+
+def test_a_model_without_fallback_is_traced_on_its_main_path(
+    tmp_path: Path, tracing_of: Callable[..., Tracing]
+) -> None:
+    """A folder that declares no fallback, as under the policy ``off``, has evidence of its main path."""
+    folder = tiny_folder(tmp_path / "m", fallback=False)
+    tracing = tracing_of(folder)
+    tracing.start()
+    with session_of(folder, policy="off") as session:
+        session.run(folder.golden()[0])
+    tracing.stop()
+    (run,) = map(read_run, run_files([tmp_path / "runs"]))
+    assert [one.declared.path for one in run.seen] == [Which.MAIN]
+    (told,) = tracing.summary(since=0.0)
+    assert "fallback none (1 request in 1 run)" in told
+
+
+def test_routes_count_once_however_a_session_ends(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
+    """One that is closed in time, one that is closed after the end and one that is never closed count alike."""
+    folder = tiny_folder(tmp_path / "m")
+    tracing = tracing_of(folder)
+    tracing.start()
+    feed = folder.golden()[0]
+    early, late, never = (session_of(folder) for _ in range(3))
+    for session in (early, late, never, never):
+        session.run(feed)
+    early.close()
+    tracing.stop()
+    late.close()
+    (run,) = map(read_run, run_files([tmp_path / "runs"]))
+    never.close()
+    assert run.routes["main:answered"] == 4
+    assert run.requests == 4
+
+
+def test_a_session_that_cannot_open_says_its_own_error(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
+    """Tracing a session that was never whole hides nothing of why it was not."""
+    folder = tiny_folder(tmp_path / "m")
+    tracing = tracing_of(folder)
+    tracing.start()
+    other = tiny_folder(tmp_path / "n", kind="gather")
+    main, fallback = (FakeLane(path, lambda feed: dict(feed)) for path in (Which.MAIN, Which.FALLBACK))
+    with pytest.raises(ModelFolderError, match=r"takes x where model\.toml declares ids"):
+        FallbackSession(main, fallback, inputs=other.inputs, cohort=Cohort(model_hash=folder.hash))
+    tracing.stop()
+
+
+def test_a_run_that_cannot_be_written_is_told(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
+    """At the end the tests are not failed for it, and the run of the other model is written."""
+    one, other = tiny_folder(tmp_path / "m"), tiny_folder(tmp_path / "n", kind="gather")
+    tracing = tracing_of(one, other)
+    tracing.start()
+    for folder in (one, other):
+        with session_of(folder) as session:
+            session.run(folder.golden()[0])
+    path = next(path for path in run_files([tmp_path / "runs"]) if read_run(path).model_hash == one.hash)
+    path.unlink()
+    path.mkdir()
+    tracing.stop()
+    assert any("could not be written" in told for told in tracing.troubles)
+    path.rmdir()
+    assert [read_run(path).model_hash for path in run_files([tmp_path / "runs"])] == [other.hash]
+
+
+def test_the_summary_tells_lost_runs_from_those_under_way(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
+    """Where none told what it saw, that is said, and how many were lost and how many are not at their end."""
+    folder = tiny_folder(tmp_path / "m", fallback=False)
+    begun = Tracer(folder).begun
+    for number in range(3):
+        file = RunFile(tmp_path / "runs", tracers.replace(begun, id=f"run-{number}"))
+        if number:
+            file.leave()
+    (told,) = tracing_of(folder).summary(since=0.0)
+    assert told.endswith("no run told what it saw (2 runs lost, 1 run not ended yet)")
+
+
+def test_both_paths_that_fail_are_named(tmp_path: Path) -> None:
+    """A feed on which both fail tells both errors, each with its path, in a few words."""
+    folder = tiny_folder(tmp_path / "m", kind="gather")
+    with Tracer(folder, data=tmp_path / "runs", timed=False) as tracer, pytest.raises(FeedError) as raised:
+        tracer.run({"ids": np.array([99], np.int64)})
+    said = str(raised.value)
+    assert said.startswith("the main path raised ")
+    assert "; the fallback raised " in said
+    assert ("Traceback" in said, "\n" in said, len(said) < 600) == (False, False, True)
+    assert set(raised.value.errors) == {Which.MAIN, Which.FALLBACK}
+
+
+def test_the_session_that_ships_is_asked_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """However often a result is taken; where nothing is timed it is not asked, and no feed is kept."""
+    asked = []
+    real = tracers.shipped
+    monkeypatch.setattr(tracers, "shipped", lambda *given: asked.append(1) or real(*given))  # type: ignore[func-returns-value]
+    folder = tiny_folder(tmp_path / "m")
+    with Tracer(folder, data=tmp_path / "runs") as tracer:
+        tracer.run(folder.golden()[0])
+        first = tracer.result().seen[0].trace.shipped
+        assert first == tracer.result().seen[0].trace.shipped
+    with Tracer(folder, data=tmp_path / "runs", timed=False) as untimed:
+        untimed.run(folder.golden()[0])
+        assert untimed._feeds == []
+    assert asked == [1]
+
+
+OPEN = (TensorSpec("x", "float32", ("batch", "tokens")), TensorSpec("y", "float32", (3,)))
+
+
+def test_a_batch_of_nothing_is_not_a_batch_of_one() -> None:
+    """Each power of two is a bucket of its own, and so is nothing."""
+    found = [bucket(OPEN, {"x": (size, 5)}) for size in (0, 1, 2, 3, 4, 5)]
+    assert found == [f"batch<={most} tokens<=8" for most in (0, 1, 2, 4, 4, 8)]
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"shapes": None}, {}, {"shapes": {"x=axb": 1}}, {"shapes": {"x=-3x4": 1}}, {"shapes": {"odd": 1}},
+        {"shapes": {"x=1x2": None}}, {"shapes": {"x=1x2": 2.5}}, {"shapes": {"x=1x2": -1}}, {"shapes": ["x=1x2"]},
+        {"shapes": {"x=1x2": 1, "x=1x": 1}},
+    ],
+)  # fmt: skip
+def test_an_event_that_is_malformed_is_counted_as_such(tmp_path: Path, parts: dict[str, Any]) -> None:
+    """No part of it counts, those around it do, and no other error comes."""
+    head = {"schema": "crashpath.event/1", "event": "domain", "model_hash": "m"}
+    good = json.dumps(head | {"shapes": {"x=1x2": 3}})
+    file = tmp_path / "events.jsonl"
+    file.write_text(f'{good}\n{json.dumps(head | parts)}\n{"[" * 100_000} "domain"\n["domain"]\n{good}\n')
+    found = asked_for([file], OPEN, "m")
+    assert (found.requests, found.unreadable) == ({"batch<=1 tokens<=2": 6}, 3)
