@@ -1,8 +1,8 @@
 """A pytest plugin: the requests that a team's own tests send count towards the coverage of both paths.
 
 ``pytest --crashpath-model DIR`` traces every request that a `FallbackSession` of that model gets while the tests run,
-beside the answer and never in its place, and tells the headline at the end. Without the flag nothing of crashpath is
-imported. Under pytest-xdist each worker writes a run file of its own, and they are added up.
+beside the answer and never in its place, and tells the headline at the end. Without the flag nothing of crashpath but
+this module is imported. Under pytest-xdist each worker writes a run file of its own, and they are added up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
 _GROUP = "crashpath"
 _NAME = "crashpath-coverage"
+_TROUBLES = "crashpath-troubles"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -39,10 +40,12 @@ def pytest_configure(config: pytest.Config) -> None:
 
 
 @pytest.fixture(scope="session")
-def crashpath_tracer(request: pytest.FixtureRequest) -> Tracer | None:
-    """The tracer of the first model, for tests that do not go through a session; ``None`` without the flag."""
+def crashpath_tracer(request: pytest.FixtureRequest) -> Tracer:
+    """The tracer of the first model, for tests that do not go through a session; skips them without the flag."""
     plugin = request.config.pluginmanager.get_plugin(_NAME)
-    return None if plugin is None else cast("Plugin", plugin).first()
+    if plugin is None:
+        pytest.skip("crashpath_tracer has no model to run: give pytest --crashpath-model DIR")
+    return cast("Plugin", plugin).first()
 
 
 class Plugin:
@@ -66,9 +69,17 @@ class Plugin:
 
     @pytest.hookimpl(trylast=True)
     def pytest_sessionfinish(self) -> None:
-        """Write what was seen."""
+        """Write what was seen; a worker tells the process that hands out tests what could not be traced."""
         if not self._hands_out:
             self._tracing.stop()
+        if hasattr(self._config, "workerinput"):
+            self._config.workeroutput[_TROUBLES] = list(self._tracing.troubles)  # type: ignore[attr-defined]  # xdist's
+
+    @pytest.hookimpl(optionalhook=True)
+    def pytest_testnodedown(self, node: Any) -> None:
+        """A worker of pytest-xdist ended: keep its troubles, each once."""
+        told = (getattr(node, "workeroutput", None) or {}).get(_TROUBLES, [])
+        self._tracing.troubles += [one for one in told if one not in self._tracing.troubles]
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         """Tell the headline of every model, over all workers."""
