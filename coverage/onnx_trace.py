@@ -1,47 +1,40 @@
 """Sees which nodes of the main path run: ONNX Runtime's profile of a copy whose nodes are named by their place.
 
-The copy runs at no optimisation, so that a node of the graph is a node of the session. What ONNX Runtime replaces all
-the same is looked up in the graph that the session says it has: by what makes the same tensor, else as removed. The
-profile is written when it ends, and knows at most a million events; a tracer therefore renews its session before that.
+The copy runs at no optimisation, so that a node of the graph is a node of the session. Some are not, all the same: an
+operator that ONNX Runtime has no kernel for (Mish, GroupNormalization) is dissolved into others that have no name.
+Behind such a node the copy has a marker, an ``Identity`` that runs when what the node makes is there; so a node that is
+replaced counts as often as it is answered. What is removed instead is in no denominator.
+
+The profile is written when it ends, and knows at most a million events. A tracer renews its session before requests
+like those that it has seen could fill it; where one request is larger than all before, or than a profile, it says so.
 """
 
 from __future__ import annotations
 
-import json
 import tempfile
-from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from pathlib import Path
 from types import TracebackType
 from typing import Any, Self
 
 from crashpath.coverage.batches import batch_of
 from crashpath.coverage.experts import Chosen
-from crashpath.coverage.onnx_units import MODEL, Named, makers, present, write_named
-from crashpath.coverage.units import Kind, Placed, Timing, Trace
+from crashpath.coverage.onnx_graph import MARK, mark, place_of, present
+from crashpath.coverage.onnx_session import EVENTS, NodeEvent, end_profile, open_watched, there
+from crashpath.coverage.onnx_units import MODEL, Named, write_named
+from crashpath.coverage.units import Kind, Placed, Timing, Trace, Unit
+from crashpath.runtime.backends import CPU
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Arrays
 from crashpath.runtime.values import Path as Which
 
-EVENTS = 1_000_000
-"""Events that a profile of ONNX Runtime holds; what comes after is lost without a word."""
 REMOVED = "ONNX Runtime removes it when it loads, at no optimisation, too"
-_SUFFIX = "_kernel_time"
-_ERRORS_ONLY = 3
-
-
-@dataclass(frozen=True, slots=True)
-class NodeEvent:
-    """One run of a node, in which ``request`` of the profile (0 is the first), when (``at``) and how long: in µs."""
-
-    node: str
-    operator: str
-    provider: str
-    at: float
-    microseconds: float
-    request: int
+FULL = (
+    f"the profile of ONNX Runtime was full ({EVENTS:,} events): counts of nodes of the main path are too low, and "
+    "nodes that ran late may be missing; trace feeds that take fewer turns"
+)
 
 
 class MainTracer:
@@ -64,7 +57,9 @@ class MainTracer:
         self._assigned: dict[str, str] = {}
         self._spent: Counter[tuple[str, int]] = Counter()
         self._calls: Counter[tuple[str, int]] = Counter()
-        self._gone: dict[str, str] = {}
+        self._marked: frozenset[str] = frozenset()
+        self._gone: frozenset[str] = frozenset()
+        self._full = False
         self.last: tuple[NodeEvent, ...] = ()
         """The profile that ended last."""
         self._outputs = [spec.name for spec in folder.outputs]
@@ -84,7 +79,7 @@ class MainTracer:
         try:
             answered = self._session.run([*self._outputs, *self._choices], dict(feed))
         except BaseException:
-            self._end()
+            self._end(failed=True)
             raise
         if not self._per_run or len(self._batches) * self._per_run > self._limit:  # unknown until one has ended
             self._end()
@@ -94,59 +89,56 @@ class MainTracer:
         return {name: outputs[name] for name in self._outputs}
 
     def _open(self) -> None:
-        import onnxruntime as ort
-
-        folder = Path(self._scratch.name)
-        options = ort.SessionOptions()
-        options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
-        options.intra_op_num_threads = self._folder.limits.threads
-        options.inter_op_num_threads = 1
-        options.log_severity_level = _ERRORS_ONLY
-        options.enable_profiling = True
-        options.profile_file_prefix = str(folder / "profile")
-        options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
-        first = not self._assigned
-        if first:
-            options.optimized_model_filepath = str(folder / "session.onnx")
-        there = [one for one in self._providers if one in ort.get_available_providers()]
-        self._session = ort.InferenceSession(
-            str(folder / MODEL), options, providers=there or ["CPUExecutionProvider"], enable_fallback=False
-        )
-        if first:
-            self._compare(folder / "session.onnx")
-            for group in self._session.get_provider_graph_assignment_info():
-                self._assigned |= {node.name: group.ep_name for node in group.get_nodes()}
+        if not self._assigned:
+            self._first()
+        else:
+            self._session = self._watched(None)
         self._batches = []
 
-    def _compare(self, graph: Path) -> None:
-        """Look up what became of each declared node in the graph that the session has."""
+    def _watched(self, saved: Path | None) -> Any:
+        graph = Path(self._scratch.name, MODEL)
+        return open_watched(self._folder, graph, there(self._providers), plain=True, saved=saved)
+
+    def _first(self) -> None:
+        """Open the first session, and look up in its graph what became of each declared node; mark those replaced."""
         import onnx
 
-        model = onnx.load(str(graph), load_external_data=False)
-        graph.unlink()
-        there, by_tensor = present(model), makers(model)
-        for (_, tensor), unit in self._named.outputs.items():
-            if unit in there or unit in self._gone:
-                continue
-            maker = by_tensor.get(tensor)
-            self._gone[unit] = REMOVED if maker is None else f"ONNX Runtime puts {maker} in its place"
-            if maker is not None:
-                self._gone[unit] = f"={maker}"
+        graph, saved = Path(self._scratch.name, MODEL), Path(self._scratch.name, "session.onnx")
+        session = self._watched(saved)
+        gone = self._lacking(present(onnx.load(str(saved), load_external_data=False))[0])
+        if gone:
+            end_profile(session)
+            model = onnx.load(str(graph), load_external_data=False)
+            mark(model, gone)
+            onnx.save(model, str(graph))
+            session = self._watched(saved)
+            places, waiting = present(onnx.load(str(saved), load_external_data=False))
+            gone = self._lacking(places)
+            self._marked = gone & waiting
+            self._gone = gone - waiting
+        saved.unlink()
+        self._session = session
+        for group in session.get_provider_graph_assignment_info():
+            self._assigned |= {place_of(node.name): group.ep_name for node in group.get_nodes()}
 
-    def _end(self) -> None:
+    def _lacking(self, places: set[str]) -> frozenset[str]:
+        """Return the counted nodes that are not at their place. A call never is: its function is."""
+        nodes = {unit.id for unit in self._named.declared.units if unit.kind is Kind.NODE and unit.counted}
+        return frozenset(nodes - places - {*self._named.calls})
+
+    def _end(self, *, failed: bool = False) -> None:
         if self._session is None:
             return
-        file = Path(self._session.end_profiling())
-        self._session = None
-        try:
-            events = tuple(read_profile(file))
-        finally:
-            file.unlink(missing_ok=True)
-        self._per_run = max(self._per_run, len(events) // max(len(self._batches), 1), 1)
-        self.last = events
+        session, self._session = self._session, None
+        profile = end_profile(session)
+        self._full |= profile.full or (not failed and profile.requests < len(self._batches))
+        self._per_run = max(self._per_run, profile.largest, 1)
+        events = [replace(event, node=place_of(event.node)) for event in profile.nodes]
         for event in events:
             self._hits[event.node] += 1
             self._providers_of[event.node] = event.provider
+        self.last = tuple(event for event in events if not event.node.endswith(MARK))
+        for event in self.last:
             key = (event.operator, self._batches[min(event.request, len(self._batches) - 1)])
             self._calls[key] += 1
             self._spent[key] += int(event.microseconds)
@@ -154,27 +146,41 @@ class MainTracer:
     def trace(self) -> Trace:
         """Return what was seen until now."""
         self._end()
-        units = {unit.id: unit for unit in self._named.declared.units if unit.kind is Kind.NODE}
-        hits = {unit: self._hits[unit] for unit in units if self._hits[unit]} | dict(self._chosen.hits)
-        replaced = {}
-        for unit, how in self._gone.items():
-            if not units[unit].counted:
-                continue
-            if how.startswith("="):  # another node makes its tensor: it ran if that did
-                if count := self._hits[how[1:]]:
-                    hits[unit] = count
-                replaced[unit] = f"ONNX Runtime runs {how[1:]} in its place"
+        nodes = {unit.id: unit for unit in self._named.declared.units if unit.kind is Kind.NODE}
+        hits = {unit: self._hits[unit] for unit in nodes} | {unit: self._hits[unit + MARK] for unit in self._marked}
+        gone = dict.fromkeys(sorted(self._gone), REMOVED)
+        inside: dict[str, list[str]] = {call: [] for call in self._named.calls}
+        for unit in nodes.values():
+            if unit.counted and unit.parent in inside:
+                inside[unit.parent].append(unit.id)
+        for call, members in reversed(inside.items()):  # it ran as often as what it calls; inner calls first
+            if running := [hits[unit] for unit in members if unit not in gone]:
+                hits[call] = max(running)
             else:
-                replaced[unit] = how
-        placed = tuple(
-            Placed(unit, units[unit].label, self._assigned.get(unit, ""), self._providers_of.get(unit, ""))
-            for unit in units
-            if units[unit].counted and unit not in self._gone
-        )
+                gone[call] = REMOVED
         timings = tuple(
             Timing(Which.MAIN, *key, self._calls[key], self._spent[key] / 1e6) for key in sorted(self._calls)
         )
-        return Trace(Which.MAIN, hits, timings, placed, replaced)
+        seen = {unit: count for unit, count in hits.items() if count} | dict(self._chosen.hits)
+        return Trace(
+            Which.MAIN, seen, timings, (*self._placed(nodes, {*gone, *inside}), *self._undeclared(nodes)), gone,
+            problems=(FULL,) if self._full else (),
+        )  # fmt: skip
+
+    def _placed(self, nodes: Mapping[str, Unit], nowhere: Collection[str]) -> Iterator[Placed]:
+        for unit in nodes.values():
+            if unit.counted and unit.id not in nowhere:
+                name = unit.id + MARK if unit.id in self._marked else unit.id
+                yield Placed(unit.id, unit.label, self._assigned.get(name, ""), self._providers_of.get(name, ""))
+
+    def _undeclared(self, nodes: Mapping[str, Unit]) -> Iterator[Placed]:
+        """Yield what ran on the processor in the place of other nodes, or between them, where that is not asked for."""
+        if self._providers[:1] in ((), (CPU,)):
+            return
+        operators = {event.node: event.operator for event in self.last}
+        for name, provider in sorted(self._providers_of.items()):
+            if provider == CPU and name not in nodes and not name.endswith(MARK):
+                yield Placed(name, operators.get(name, name.rpartition("_")[0]), "", provider)
 
     def close(self) -> None:
         """End the session and remove the copy."""
@@ -188,21 +194,3 @@ class MainTracer:
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
         self.close()
-
-
-def read_profile(file: Path) -> Iterator[NodeEvent]:
-    """Yield the runs of nodes in a profile of ONNX Runtime. Raises `OSError`, and `ValueError` for a file cut short."""
-    with file.open(encoding="utf-8") as text:
-        events = json.load(text)
-    ends = sorted(event["ts"] + event["dur"] for event in events if event.get("name") == "model_run")
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith(_SUFFIX):
-            told = event["args"]
-            yield NodeEvent(
-                event["name"].removesuffix(_SUFFIX),
-                told.get("op_name", ""),
-                told.get("provider", ""),
-                float(event["ts"]),
-                float(event["dur"]),
-                bisect_left(ends, event["ts"]),
-            )

@@ -1,8 +1,8 @@
-"""Declares the nodes of an ONNX graph, bodies of ``If``, ``Loop`` and ``Scan`` included, each under a name of its own.
+"""Declares the nodes of an ONNX graph, bodies of ``If``, ``Loop`` and ``Scan`` and of local functions included.
 
 ONNX Runtime's profile knows nodes by name alone, and names may be empty or used twice; so a traced run uses a copy in
-which every node is named by its place. ``Constant`` nodes are apart: ONNX Runtime makes initialisers of them and never
-runs one.
+which every node is named by its place. A local function is copied for each of its calls, for that reason, too.
+``Constant`` nodes are apart: ONNX Runtime makes initialisers of them and never runs one.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from crashpath.coverage.experts import Router, expert_units, find_routers
+from crashpath.coverage.onnx_graph import Calls, nodes_of, tensors_of
 from crashpath.coverage.units import Declared, Kind, Unit
 from crashpath.runtime.values import Path as Which
 
@@ -24,40 +25,27 @@ MODEL = "model.onnx"
 class Named:
     """A copy of a model in which every node is named by its place, and the units that are declared for it.
 
-    ``outputs`` says which node makes a tensor: (place of the graph, name of the tensor) → unit id. ``routers`` are
-    those of experts, whose choice the copy gives as outputs besides.
+    ``routers`` are those of experts, whose choice the copy gives as outputs besides. ``calls`` are the units that call
+    a local function; the nodes of the function have the call as their parent.
     """
 
     declared: Declared
-    outputs: dict[tuple[str, str], str]
     routers: tuple[Router, ...] = ()
+    calls: tuple[str, ...] = ()
 
 
 def declare(model: Any) -> Named:
-    """Name the nodes of a ``ModelProto`` in place and declare them. Local functions keep their nodes' own names."""
+    """Name the nodes of a ``ModelProto`` in place, give each call a local function of its own, and declare them."""
     units: list[Unit] = []
-    outputs: dict[tuple[str, str], str] = {}
-    for place, number, node, parent in _walk(model.graph, "", ""):
+    calls = Calls(model)
+    for place, number, node, parent in nodes_of(model.graph.node, calls=calls):
         known = node.name or next(iter(node.output), "")
         node.name = f"{place}/{number}:{node.op_type}"
         reason = CONSTANT if node.op_type == "Constant" else None
         units.append(Unit(Kind.NODE, node.name, node.op_type, known, parent, reason))
-        outputs |= {(place, name): node.name for name in node.output if name}
+    calls.finish()
     routers = find_routers(model.graph)
-    return Named(Declared(Which.MAIN, (*units, *expert_units(routers))), outputs, routers)
-
-
-def _walk(graph: Any, place: str, parent: str) -> Iterator[tuple[str, int, Any, str]]:
-    """Yield every node with the place of its graph, its number there, and the id of the node that holds it."""
-    import onnx
-
-    for number, node in enumerate(graph.node):
-        yield place, number, node, parent  # whoever takes it may name it before its bodies come
-        for attribute in node.attribute:
-            graphs = [attribute.g] if attribute.type == onnx.AttributeProto.GRAPH else attribute.graphs
-            for at, body in enumerate(graphs):
-                suffix = f"{attribute.name}{at or ''}"
-                yield from _walk(body, f"{node.name}/{suffix}", node.name)
+    return Named(Declared(Which.MAIN, (*units, *expert_units(routers))), routers, calls.made)
 
 
 def write_named(source: Path, target: Path) -> Named:
@@ -75,13 +63,18 @@ def write_named(source: Path, target: Path) -> Named:
         if router.indices not in given:
             kind = onnx.TensorProto.INT64
             model.graph.output.append(onnx.helper.make_tensor_value_info(router.indices, kind, None))
-    for name in sorted(_external(model)):
+    link_external(model, source.parent, target)
+    onnx.save(model, str(target / MODEL))
+    return named
+
+
+def link_external(model: Any, source: Path, target: Path) -> None:
+    """Link the files of external data that a model names from one folder into another. Raises `OSError`."""
+    for name in sorted(set(_external(model))):
         link = target / name
         link.parent.mkdir(parents=True, exist_ok=True)
         if not link.exists():
-            _link(source.parent / name, link)
-    onnx.save(model, str(target / MODEL))
-    return named
+            _link(source / name, link)
 
 
 def _link(source: Path, link: Path) -> None:
@@ -95,29 +88,6 @@ def _link(source: Path, link: Path) -> None:
         shutil.copyfile(source, link)
 
 
-def _external(model: Any) -> set[str]:
-    return {
-        entry.value for tensor in _tensors(model.graph) for entry in tensor.external_data if entry.key == "location"
-    }
-
-
-def _tensors(graph: Any) -> Iterator[Any]:
-    yield from graph.initializer
-    for node in graph.node:
-        for attribute in node.attribute:
-            if attribute.HasField("t"):
-                yield attribute.t
-            if attribute.HasField("g"):
-                yield from _tensors(attribute.g)
-            for body in attribute.graphs:
-                yield from _tensors(body)
-
-
-def present(model: Any) -> dict[str, str]:
-    """Return the nodes of the graph that a session really has: name → operator, bodies included."""
-    return {node.name: node.op_type for _, _, node, _ in _walk(model.graph, "", "")}
-
-
-def makers(model: Any) -> dict[str, str]:
-    """Return which node of a graph makes a tensor: name of the tensor → name of the node. Bodies included."""
-    return {name: node.name for _, _, node, _ in _walk(model.graph, "", "") for name in node.output if name}
+def _external(model: Any) -> Iterator[str]:
+    for tensor in tensors_of(model):
+        yield from (entry.value for entry in tensor.external_data if entry.key == "location")

@@ -99,16 +99,23 @@ class Placed:
 
 @dataclass(frozen=True, slots=True)
 class Shipped:
-    """Nodes of the optimised session that ships: how many ran, how many it has, and those that did not (``left``)."""
+    """Nodes of the optimised session that ships: how many ran, how many it has, and those that did not (``left``).
+
+    ``problems`` are sentences: of a session that does not open (then ``nodes`` is 0), or of feeds that fail on it.
+    """
 
     ran: int
     nodes: int
     left: tuple[str, ...]
+    problems: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
 class Trace:
-    """What was seen of one path: hits by unit id, timings, placement. ``replaced``: unit ids, and why they are gone."""
+    """What was seen of one path: hits by unit id, timings, placement. ``replaced``: unit ids, and why they are gone.
+
+    ``problems`` are sentences: what makes the counts of this run less than what ran.
+    """
 
     path: str
     hits: Mapping[str, int] = field(default_factory=dict)
@@ -116,3 +123,4 @@ class Trace:
     placed: tuple[Placed, ...] = ()
     replaced: Mapping[str, str] = field(default_factory=dict)
     shipped: Shipped | None = None
+    problems: tuple[str, ...] = ()

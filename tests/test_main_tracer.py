@@ -1,0 +1,235 @@
+"""What the tracer of the main path sees where ONNX Runtime does not run the graph as it is; counted by hand."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import onnx
+import onnxruntime as ort
+import pytest
+from onnx import parser
+
+from crashpath.coverage.onnx_trace import REMOVED, MainTracer
+from crashpath.coverage.units import Kind, Trace
+from crashpath.runtime.backends import CPU
+from crashpath.runtime.folder import Limits, ModelFolder, TensorSpec, Tolerance
+from crashpath.runtime.values import Arrays
+
+X = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)
+
+
+def folder_of(place: Path, model: onnx.ModelProto | str, **save: Any) -> ModelFolder:
+    """Write a graph as the main path of a folder; inputs and outputs are as the graph says."""
+    made = parser.parse_model(model) if isinstance(model, str) else model
+    place.mkdir(parents=True, exist_ok=True)
+    onnx.save(made, str(place / "model.onnx"), **save)
+    return ModelFolder(
+        place, "tiny", _specs(made.graph.input), _specs(made.graph.output), Tolerance(), Limits(), None, ()
+    )
+
+
+def _specs(values: Any) -> tuple[TensorSpec, ...]:
+    return tuple(TensorSpec(one.name, "float32", ("n", 4)) for one in values)
+
+
+def traced(folder: ModelFolder, *feeds: Arrays) -> tuple[Trace, dict[str, int], set[str]]:
+    """Trace feeds; answers are held, bit by bit, to those of a session at no optimisation.
+
+    Returns the trace, the hits of nodes, and the nodes that are in the denominator.
+    """
+    options = ort.SessionOptions()
+    options.graph_optimization_level = ort.GraphOptimizationLevel.ORT_DISABLE_ALL
+    options.log_severity_level = 3
+    plain = ort.InferenceSession(str(folder.main), options, providers=[CPU])
+    with MainTracer(folder, (CPU,)) as tracer:
+        for feed in feeds:
+            answer = tracer.run(feed)
+            for name, right in zip(answer, plain.run(list(answer), dict(feed)), strict=True):
+                np.testing.assert_array_equal(answer[name], right)
+        trace = tracer.trace()
+        units = tracer.declared.declared.counted(Kind.NODE)
+    counted = {unit.id for unit in units} - set(trace.replaced)
+    assert set(trace.hits) <= counted, "what is hit is in the denominator"
+    return trace, dict(trace.hits), counted
+
+
+REPLACED = """<ir_version: 9, opset_import: ["" : 21]>
+g (float[n,4] x, bool c) => (float[n,4] y) {
+  one = Constant<value = float[4] {1,1,1,1}>()
+  m = Mish(x)
+  h = HardSwish(m)
+  k = CastLike(h, x)
+  n = GroupNormalization<num_groups=2>(k, one, one)
+  y = If (c) <then_branch = t () => (float[n,4] a) { a = Mish(n) },
+              else_branch = e () => (float[n,4] b) { b = HardSwish(n) }>
+}"""
+
+
+def test_nodes_that_are_replaced_count_as_they_run(tmp_path: Path) -> None:
+    """An operator that has no kernel is covered when what takes its place ran, and uncovered, not apart, where not."""
+    folder = folder_of(tmp_path, REPLACED)
+    trace, hits, counted = traced(folder, {"x": X, "c": np.array(True)}, {"x": X, "c": np.array(True)})
+    dark = "/5:If/else_branch/0:HardSwish"
+    ran = {f"/{at}" for at in ("1:Mish", "2:HardSwish", "3:CastLike", "4:GroupNormalization", "5:If")}
+    assert hits == dict.fromkeys((*ran, "/5:If/then_branch/0:Mish"), 2)
+    assert counted == {*hits, dark}
+    assert trace.replaced == {}
+    assert {one.node: one.ran for one in trace.placed} == dict.fromkeys(hits, CPU) | {dark: ""}
+    assert all(one.assigned == CPU for one in trace.placed)
+
+
+FUNCTIONS = """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+g (float[n,4] x, bool c) => (float[n,4] y) {
+  y = If (c) <then_branch = t () => (float[n,4] a) { a = my.Mine(x) },
+              else_branch = e () => (float[n,4] b) { p = my.Mine<k = 3.0>(x)
+                                                     b = my.Mine(p) }>
+}
+<domain: "my", opset_import: ["" : 18, "my" : 1]>
+Mine <k: float = 2.0> (q) => (r) {
+  f = Constant<value_float: float = @k>()
+  s = Mul(q, f)
+  i = my.Inner(s)
+  r = Mish(i)
+}
+<domain: "my", opset_import: ["" : 18]>
+Inner (q) => (r) { r = Sigmoid(q) }"""
+
+
+def _mine(place: str) -> set[str]:
+    return {place, *(f"{place}/{one}" for one in ("1:Mul", "2:Inner", "2:Inner/0:Sigmoid", "3:Mish"))}
+
+
+@pytest.mark.parametrize(("taken", "times"), [((True,), (1, 0)), ((False,), (0, 1)), ((True, False, True), (2, 1))])
+def test_a_function_is_counted_at_each_of_its_calls(
+    tmp_path: Path, taken: tuple[bool, ...], times: tuple[int, int]
+) -> None:
+    """Nodes of a local function are declared at each call; a call in the branch that is not taken is not covered."""
+    trace, hits, counted = traced(folder_of(tmp_path, FUNCTIONS), *({"x": X, "c": np.array(one)} for one in taken))
+    left = _mine("/0:If/then_branch/0:Mine")
+    right = _mine("/0:If/else_branch/0:Mine") | _mine("/0:If/else_branch/1:Mine")
+    expected = {"/0:If": sum(times)} | dict.fromkeys(left, times[0]) | dict.fromkeys(right, times[1])
+    assert hits == {unit: count for unit, count in expected.items() if count}
+    assert counted == set(expected)
+    assert trace.replaced == {}
+
+
+def test_what_is_in_a_function_stands_in_its_call(tmp_path: Path) -> None:
+    """Of a call that no feed reached only the call is listed: its nodes have it as their parent."""
+    folder = folder_of(tmp_path, FUNCTIONS)
+    with MainTracer(folder, (CPU,)) as tracer:
+        units = {unit.id: unit for unit in tracer.declared.declared.units}
+    call = "/0:If/then_branch/0:Mine"
+    assert (units[call].label, units[call].parent) == ("Mine", "/0:If")
+    assert units[f"{call}/2:Inner/0:Sigmoid"].parent == f"{call}/2:Inner"
+    assert units[f"{call}/0:Constant"].reason
+
+
+def test_a_function_of_another_opset(tmp_path: Path) -> None:
+    """A function may be of another opset than the model; its nodes are counted all the same."""
+    text = """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+    g (float[n,4] x) => (float[n,4] y) { a = my.F(x)
+                                         y = my.F(a) }
+    <domain: "my", opset_import: ["" : 17]>
+    F (q) => (r) { s = Relu(q)
+                   r = Neg(s) }"""
+    _, hits, counted = traced(folder_of(tmp_path, text), {"x": X})
+    assert hits == dict.fromkeys([f"/{at}:F{inside}" for at in (0, 1) for inside in ("", "/0:Relu", "/1:Neg")], 1)
+    assert counted == set(hits)
+
+
+LOOPS = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[n,4] x, int64 turns) => (float[n,4] y, float[m,4] z) {
+  go = Constant<value = bool {1}>()
+  y = Loop (turns, go, x) <body = b (int64 i, bool on, float[n,4] s) => (bool still, float[n,4] t) {
+    still = Identity(on)
+    m = Mish(s)
+    two = Constant<value = int64 {2}>()
+    odd = Mod(i, two)
+    flag = Cast<to = 9>(odd)
+    t = If (flag) <then_branch = p () => (float[n,4] u) { u = HardSwish(m) },
+                   else_branch = q () => (float[n,4] v) { v = Neg(m) }>
+  }>
+  z = Scan <num_scan_inputs = 1, body = c (float[4] row) => (float[4] out) { out = Mish(row) }> (y)
+}"""
+
+
+@pytest.mark.parametrize("turns", [0, 1, 5])
+def test_bodies_with_replaced_nodes(tmp_path: Path, turns: int) -> None:
+    """Loop and Scan: each node of the body once a turn, and never where there is no turn; a row is a turn of Scan."""
+    _, hits, counted = traced(folder_of(tmp_path, LOOPS), {"x": X, "turns": np.array(turns, np.int64)})
+    body = "/1:Loop/body"
+    expected = {"/1:Loop": 1, "/2:Scan": 1, "/2:Scan/body/0:Mish": len(X)}
+    expected |= dict.fromkeys([f"{body}/{one}" for one in ("0:Identity", "1:Mish", "3:Mod", "4:Cast", "5:If")], turns)
+    expected |= {f"{body}/5:If/then_branch/0:HardSwish": turns // 2, f"{body}/5:If/else_branch/0:Neg": -(-turns // 2)}
+    assert hits == {unit: count for unit, count in expected.items() if count}
+    assert counted == set(expected)
+
+
+def test_names_that_are_empty_or_used_twice(tmp_path: Path) -> None:
+    """Each node has its own count, whatever the file calls it, replaced or not, in a body or not.
+
+    ONNX Runtime refuses two nodes of one graph with one name; in two graphs it takes them.
+    """
+    model = parser.parse_model(REPLACED)
+    for number, node in enumerate(model.graph.node):
+        node.name = "same" if number == 1 else ""
+    for attribute in model.graph.node[-1].attribute:
+        attribute.g.node[0].name = "same"
+    _, hits, _ = traced(folder_of(tmp_path, model), {"x": X, "c": np.array(False)})
+    assert set(hits.values()) == {1}
+    assert "/5:If/else_branch/0:HardSwish" in hits
+    assert "/5:If/then_branch/0:Mish" not in hits
+
+
+def test_a_body_inside_a_node_that_is_replaced(tmp_path: Path) -> None:
+    """SequenceMap becomes a Loop; the nodes of its body are counted once an element."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (float[n,4] x) => (float[m,4] y) {
+      s = SequenceConstruct(x, x, x)
+      t = SequenceMap<body = b (float[n,4] e) => (float[n,4] f) { q = Sin(e)
+                                                                 f = Relu(q) }>(s)
+      y = ConcatFromSequence<axis = 0>(t)
+    }"""
+    _, hits, counted = traced(folder_of(tmp_path, text), {"x": X})
+    body = "/1:SequenceMap/body"
+    expected: Mapping[str, int] = {
+        "/0:SequenceConstruct": 1, "/1:SequenceMap": 1, f"{body}/0:Sin": 3, f"{body}/1:Relu": 3,
+        "/2:ConcatFromSequence": 1,
+    }  # fmt: skip
+    assert hits == expected
+    assert counted == set(expected)
+
+
+def test_only_what_is_removed_leaves_the_denominator(tmp_path: Path) -> None:
+    """A function that makes constants alone has nothing that runs: it is apart, with the reason."""
+    text = """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+    g (float[n,4] x) => (float[n,4] y) { two = my.Two()
+                                         y = Mul(x, two) }
+    <domain: "my", opset_import: ["" : 18]>
+    Two () => (r) { r = Constant<value_float = 2.0>() }"""
+    trace, hits, counted = traced(folder_of(tmp_path, text), {"x": X})
+    assert trace.replaced == {"/0:Two": REMOVED}
+    assert hits == {"/1:Mul": 1}
+    assert counted == {"/1:Mul"}
+
+
+def test_weights_beside_the_graph(tmp_path: Path) -> None:
+    """A graph with external data, functions and replaced nodes is traced where its weights are."""
+    model = parser.parse_model(
+        """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+        g (float[n,4] x) => (float[n,4] y) { a = my.F(x, w)
+                                             y = Mish(a) }
+        <domain: "my", opset_import: ["" : 18]>
+        F (q, w) => (r) { r = MatMul(q, w) }"""
+    )
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "w"))
+    folder = folder_of(
+        tmp_path, model, save_as_external_data=True, location="weights.bin", size_threshold=0, convert_attribute=False
+    )
+    assert (tmp_path / "weights.bin").exists()
+    _, hits, counted = traced(folder, {"x": X})
+    assert hits == {"/0:F": 1, "/0:F/0:MatMul": 1, "/1:Mish": 1}
+    assert counted == set(hits)
