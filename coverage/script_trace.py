@@ -26,7 +26,7 @@ class FallbackTracer:
 
     ``timed``: run each feed once more under torch's profiler for the time that operators take, on a copy of the model
     without counters that has tensors of its own. What fails there is in ``untimed`` and harms no answer.
-    ``routers`` are those of the ONNX graph, in whose order the twin's operators choose.
+    ``routers`` are those of the ONNX graph, whose twins are looked for in the script.
     """
 
     def __init__(self, folder: ModelFolder, *, timed: bool = True, routers: Sequence[Router] = ()) -> None:
@@ -40,8 +40,8 @@ class FallbackTracer:
         self._outputs = [spec.name for spec in folder.outputs]
         self._module = self._load(folder)
         self._plain = self._load(folder) if timed else None
-        self._counted: Counted = insert_counters(self._module)
-        self._routers = tuple(routers) if len(routers) == self._counted.choices else ()
+        self._routers = tuple(routers)
+        self._counted: Counted = insert_counters(self._module, self._routers)
         self._chosen = Chosen(self._routers)
         self._cut: Any = torch.zeros_like(self._counted.counts)  # blocks that runs entered and did not leave
         self._partly: Counter[str] = Counter()  # operators of those that ran
@@ -62,7 +62,7 @@ class FallbackTracer:
     def declared(self) -> Declared:
         """The units of the fallback."""
         declared = self._counted.declared
-        return Declared(declared.path, (*declared.units, *expert_units(self._routers)))
+        return Declared(declared.path, (*declared.units, *expert_units(self._routers, self._counted.twins.reason)))
 
     def run(self, feed: Arrays) -> Arrays:
         """Answer a feed, counted. Raises what the interpreter raises.
@@ -78,8 +78,8 @@ class FallbackTracer:
         except BaseException:
             self._cut_short(self._counted.counts - before)
             raise
-        for number, indices in HEARD if self._routers else ():
-            self._chosen.add(self._routers[number].id, indices)
+        for number, indices in HEARD:
+            self._chosen.add(self._routers[number].id, indices, self._counted.twins.axes[number])
         if self._plain is not None:
             try:
                 self._time(feed)

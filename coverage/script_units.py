@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from functools import cache
 from typing import Any
 
+from crashpath.coverage.experts import Router
+from crashpath.coverage.script_routers import Twins, find_twins
 from crashpath.coverage.units import Declared, Kind, Unit
 from crashpath.runtime.values import Path as Which
 
@@ -22,7 +24,6 @@ COUNTS = "crashpath_counts"
 """The attribute that holds the counts."""
 HEARD: list[tuple[int, Any]] = []
 """Who was chosen, by number of the router, since this was emptied: what the operator ``crashpath::chosen`` hears."""
-_TOPK = "aten::topk"
 RAISED = "it stands behind a raise in its block"
 FORKED = "a fork runs it beside the request, where two counters at once could lose a count"
 NOT_SEEN = "it is called through an interface, so the graph does not hold its blocks"
@@ -53,8 +54,8 @@ class Counted:
     operators: tuple[tuple[str, ...], ...]
     raises: tuple[Raise, ...]
     counts: Any
-    choices: int
-    """Operators that choose: routers of experts, if the model has some."""
+    twins: Twins
+    """The operators that choose experts."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -73,8 +74,11 @@ class _Block:
         return self.around.id if self.around else ""
 
 
-def insert_counters(module: Any) -> Counted:
-    """Put counters into a loaded ``ScriptModule``, before its first run, and declare its units."""
+def insert_counters(module: Any, routers: Sequence[Router] = ()) -> Counted:
+    """Put counters into a loaded ``ScriptModule``, before its first run, and declare its units.
+
+    The twins of ``routers`` are heard: who they chose is in `HEARD` after a run, by number of the router.
+    """
     import torch
 
     graph = module.graph
@@ -96,9 +100,9 @@ def insert_counters(module: Any) -> Counted:
     for one in walked:
         declared.append(Unit(Kind.BLOCK, one.id, one.label, _where(one.block), one.parent, one.reason))
         declared.extend(unit for _, unit in units[one.id])
-    choosing = [node for one in blocks for node in one.block.nodes() if node.kind() == _TOPK]
+    twins = find_twins(module, [one.block for one in blocks], routers)
     get = _insert(graph, [*(_head(one.block) for one in blocks), *(node for _, _, node in raising)])
-    for number, node in enumerate(choosing):
+    for number, node in enumerate(twins.nodes):
         _listen(graph, get, node, number)
     return Counted(
         Declared(Which.FALLBACK, tuple(declared)),
@@ -106,7 +110,7 @@ def insert_counters(module: Any) -> Counted:
         tuple(tuple(unit.id for _, unit in units[id] if unit.counted) for id in sites),
         raises,
         counts,
-        len(choosing),
+        twins,
     )
 
 
