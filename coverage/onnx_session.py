@@ -9,9 +9,10 @@ from __future__ import annotations
 import json
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from sys import intern
 from typing import Any
 
 from crashpath.runtime.backends import CPU
@@ -24,7 +25,7 @@ _SUFFIX = "_kernel_time"
 _ERRORS_ONLY = 3
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class NodeEvent:
     """One run of a node, in which ``request`` of the profile (0 is the first), when (``at``) and how long: in µs."""
 
@@ -33,7 +34,7 @@ class NodeEvent:
     provider: str
     at: float
     microseconds: float
-    request: int
+    request: int = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,33 +93,48 @@ def check_providers(wanted: Sequence[str], found: Sequence[str]) -> None:
         )
 
 
-def end_profile(session: Any) -> Profile:
+def end_profile(session: Any, called: Callable[[str], str] = str) -> Profile:
     """End the profile of a session, read it and remove its file. Raises `OSError`, `ValueError` for one cut short."""
     file = Path(session.end_profiling())
     try:
-        return read_profile(file)
+        return read_profile(file, called)
     finally:
         file.unlink(missing_ok=True)
 
 
-def read_profile(file: Path) -> Profile:
-    """Read a profile. Raises `OSError`, and `ValueError` for a file cut short."""
+def read_profile(file: Path, called: Callable[[str], str] = str) -> Profile:
+    """Read a profile; ``called`` says what a node of that name is called. Raises `OSError`, `ValueError`."""
+    ends: list[float] = []
+    starts: list[float] = []
+    nodes: list[NodeEvent] = []
+    for event in _events(file):
+        starts.append(event["ts"])
+        if event["name"] == "model_run":
+            ends.append(event["ts"] + event["dur"])
+        if event["cat"] == "Node" and event["name"].endswith(_SUFFIX):
+            nodes.append(_node(event, called))
+    ends.sort()
+    sizes = Counter(bisect_left(ends, start) for start in starts)
+    for node in nodes:
+        node.request = bisect_left(ends, node.at)
+    return Profile(tuple(nodes), len(ends), max(sizes.values(), default=0), len(starts) >= EVENTS)
+
+
+def _events(file: Path) -> Iterator[Mapping[str, Any]]:
+    """Yield the events, which stand a line each between brackets: a full profile as one value would take gigabytes."""
     with file.open(encoding="utf-8") as text:
-        events = json.load(text)
-    ends = sorted(event["ts"] + event["dur"] for event in events if event.get("name") == "model_run")
-    sizes = Counter(bisect_left(ends, event["ts"]) for event in events if "ts" in event)
-    return Profile(tuple(_nodes(events, ends)), len(ends), max(sizes.values(), default=0), len(events) >= EVENTS)
+        for line in text:
+            event = line.strip().rstrip(",")
+            if event not in ("[", "]", ""):
+                yield json.loads(event)
 
 
-def _nodes(events: Sequence[Mapping[str, Any]], ends: Sequence[float]) -> Iterator[NodeEvent]:
-    for event in events:
-        if event.get("cat") == "Node" and event["name"].endswith(_SUFFIX):
-            told = event["args"]
-            yield NodeEvent(
-                event["name"].removesuffix(_SUFFIX),
-                told.get("op_name", ""),
-                told.get("provider", ""),
-                float(event["ts"]),
-                float(event["dur"]),
-                bisect_left(ends, event["ts"]),
-            )
+def _node(event: Mapping[str, Any], called: Callable[[str], str]) -> NodeEvent:
+    told = event["args"]
+    return NodeEvent(
+        intern(called(event["name"].removesuffix(_SUFFIX))),
+        intern(told.get("op_name", "")),
+        intern(told.get("provider", "")),
+        float(event["ts"]),
+        float(event["dur"]),
+    )

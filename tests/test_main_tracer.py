@@ -12,7 +12,8 @@ import onnxruntime as ort
 import pytest
 from onnx import parser
 
-from crashpath.coverage.onnx_trace import REMOVED, MainTracer
+from crashpath.coverage import onnx_session
+from crashpath.coverage.onnx_trace import FULL, REMOVED, MainTracer
 from crashpath.coverage.units import Kind, Trace
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.folder import Limits, ModelFolder, TensorSpec, Tolerance
@@ -233,3 +234,89 @@ def test_weights_beside_the_graph(tmp_path: Path) -> None:
     _, hits, counted = traced(folder, {"x": X})
     assert hits == {"/0:F": 1, "/0:F/0:MatMul": 1, "/1:Mish": 1}
     assert counted == set(hits)
+
+
+TURNS = """<ir_version: 9, opset_import: ["" : 18]>
+g (float[n,4] x, int64 turns) => (float[n,4] y) {
+  go = Constant<value = bool {1}>()
+  y = Loop (turns, go, x) <body = b (int64 i, bool on, float[n,4] s) => (bool still, float[n,4] t) {
+    still = Identity(on)
+    t = Neg(s)
+  }>
+}"""
+
+
+def _turns(number: int) -> Arrays:
+    return {"x": X, "turns": np.array(number, np.int64)}
+
+
+def test_a_profile_that_is_full_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a profile has as many events as it can hold the trace says that its counts are too low.
+
+    ONNX Runtime's own bound takes gigabytes to reach; here a real profile is held to a smaller one.
+    """
+    folder = folder_of(tmp_path, TURNS)
+    with MainTracer(folder, (CPU,)) as tracer:
+        tracer.run(_turns(100))
+        assert tracer.trace().problems == ()
+        monkeypatch.setattr(onnx_session, "EVENTS", 200)
+        tracer.run(_turns(1))
+        assert tracer.trace().problems == ()
+        tracer.run(_turns(100))
+        assert tracer.trace().problems == (FULL,)
+        tracer.run(_turns(1))
+        assert tracer.trace().problems == (FULL,), "it stays a trace that lacks something"
+
+
+def test_a_request_that_the_profile_does_not_know_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A profile that lacks the end of an answered request is not whole, however many events it has."""
+    folder = folder_of(tmp_path, TURNS)
+    whole = onnx_session.read_profile
+
+    def cut(file: Path, called: Any = str) -> onnx_session.Profile:
+        """What a profile that was full in the midst of a request has."""
+        lines = file.read_text().splitlines(keepends=True)
+        file.write_text("".join(line for line in lines if '"model_run"' not in line))
+        return whole(file, called)
+
+    monkeypatch.setattr(onnx_session, "read_profile", cut)
+    with MainTracer(folder, (CPU,)) as tracer:
+        tracer.run(_turns(2))
+        assert tracer.trace().problems == (FULL,)
+
+
+def test_a_request_that_fails_is_no_full_profile(tmp_path: Path) -> None:
+    """A request that raises has no end in the profile, and nothing is missing of it."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (float[n,4] x, int64 at) => (float[4] y) { z = Neg(x)
+                                                 y = Gather(z, at) }"""
+    with MainTracer(folder_of(tmp_path, text), (CPU,)) as tracer:
+        with pytest.raises(Exception, match="out of"):
+            tracer.run({"x": X, "at": np.array(9, np.int64)})
+        trace = tracer.trace()
+    assert trace.hits == {"/0:Neg": 1, "/1:Gather": 1}
+    assert trace.problems == ()
+
+
+def test_sessions_are_renewed_by_the_largest_request(tmp_path: Path) -> None:
+    """All events count towards the limit, of the largest request, not of a mean one: a large one is a profile alone."""
+    opened = 0
+
+    class Counted(MainTracer):
+        def _open(self) -> None:
+            nonlocal opened
+            opened += 1
+            super()._open()
+
+    with Counted(folder_of(tmp_path, TURNS), (CPU,), limit=100) as tracer:
+        for turns in (1, 1, 1, 40, 1, 1):
+            tracer.run(_turns(turns))
+        assert tracer.trace().hits["/1:Loop/body/0:Identity"] == 45
+    few = opened
+    opened = 0
+    with Counted(folder_of(tmp_path, TURNS), (CPU,), limit=100) as tracer:
+        for turns in (40, 1, 1, 1, 1, 1):
+            tracer.run(_turns(turns))
+        assert tracer.trace().hits["/1:Loop/body/0:Identity"] == 45
+    assert few == 2  # the first alone tells how large a request is; then a profile holds more than five small ones
+    assert opened == 6  # one of forty turns is more than a hundred events
