@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 MARK = "#ran"
@@ -124,3 +124,30 @@ def present(model: Any) -> tuple[set[str], set[str]]:
             if place.endswith(MARK) and node.input[0] in made:
                 waiting.add(place.removesuffix(MARK))
     return places, waiting
+
+
+def name_apart(model: Any) -> None:
+    """Name the nodes of a graph by their place, and tensors of bodies by the node that makes them.
+
+    What ONNX Runtime saves has a body's tensors under names of the graph around it, and is refused when it is loaded.
+    """
+    for place, number, node, _ in nodes_of(model.graph.node):
+        node.name = f"{place}/{number}:{node.op_type}"
+    for node in model.graph.node:
+        for _, body in _bodies(node):
+            _rename(body, {})
+
+
+def _rename(graph: Any, around: Mapping[str, str]) -> None:
+    """Give each tensor that the nodes of a body make a name of its own; ``around`` are those renamed outside."""
+    names = {**around, **{one.name: one.name for one in (*graph.input, *graph.initializer)}}
+    for node in graph.node:
+        node.input[:] = [names.get(name, name) for name in node.input]
+        for _, body in _bodies(node):
+            _rename(body, names)
+        for at, name in enumerate(node.output):
+            if name:
+                names[name] = node.output[at] = f"{node.name}.{at}"
+    for one in graph.output:
+        one.name = names.get(one.name, one.name)
+    del graph.value_info[:]

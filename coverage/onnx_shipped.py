@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crashpath.coverage.onnx_graph import nodes_of
+from crashpath.coverage.onnx_graph import name_apart, nodes_of
 from crashpath.coverage.onnx_session import check_providers, end_profile, open_watched
 from crashpath.coverage.onnx_units import link_external
 from crashpath.coverage.units import Shipped
@@ -54,8 +54,7 @@ def _open(folder: ModelFolder, providers: Sequence[str], saved: Path) -> tuple[A
     if _named_apart(model):
         return session, dict(_names(model))
     end_profile(session)
-    for place, number, node, _ in nodes_of(model.graph.node):
-        node.name = f"{place}/{number}:{node.op_type}"
+    name_apart(model)
     named = saved.with_name("named.onnx")
     link_external(model, folder.path, saved.parent)
     onnx.save(model, str(named))

@@ -6,8 +6,8 @@ Behind such a node the copy has a marker, an ``Identity`` that runs when what th
 replaced counts as often as it is answered. What is removed instead is in no denominator.
 
 The profile is written when it ends, holds a million events and takes two kilobytes of memory for each. So a tracer
-renews its session after as many requests as make a tenth of that, each as large as the largest before. No renewal helps
-where one request alone is larger than a profile, or ten times as large as all before: then the trace says what it lacks.
+renews its session after as many requests as make a tenth of that, each as large as the largest before. No renewal
+helps where one request alone is larger than a profile, or ten times as large as any before: the trace says so.
 """
 
 from __future__ import annotations

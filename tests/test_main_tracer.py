@@ -13,9 +13,11 @@ import pytest
 from onnx import parser
 
 from crashpath.coverage import onnx_session
+from crashpath.coverage.onnx_shipped import shipped
 from crashpath.coverage.onnx_trace import FULL, REMOVED, MainTracer
 from crashpath.coverage.units import Kind, Trace
-from crashpath.runtime.backends import CPU
+from crashpath.runtime.backends import CPU, OrtBackend
+from crashpath.runtime.errors import DeviceInit
 from crashpath.runtime.folder import Limits, ModelFolder, TensorSpec, Tolerance
 from crashpath.runtime.values import Arrays
 
@@ -217,8 +219,8 @@ def test_only_what_is_removed_leaves_the_denominator(tmp_path: Path) -> None:
     assert counted == {"/1:Mul"}
 
 
-def test_weights_beside_the_graph(tmp_path: Path) -> None:
-    """A graph with external data, functions and replaced nodes is traced where its weights are."""
+def _beside(place: Path) -> ModelFolder:
+    """A graph with external data, a function and a node that is replaced."""
     model = parser.parse_model(
         """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
         g (float[n,4] x) => (float[n,4] y) { a = my.F(x, w)
@@ -227,9 +229,14 @@ def test_weights_beside_the_graph(tmp_path: Path) -> None:
         F (q, w) => (r) { r = MatMul(q, w) }"""
     )
     model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "w"))
-    folder = folder_of(
-        tmp_path, model, save_as_external_data=True, location="weights.bin", size_threshold=0, convert_attribute=False
+    return folder_of(
+        place, model, save_as_external_data=True, location="weights.bin", size_threshold=0, convert_attribute=False
     )
+
+
+def test_weights_beside_the_graph(tmp_path: Path) -> None:
+    """It is traced where its weights are."""
+    folder = _beside(tmp_path)
     assert (tmp_path / "weights.bin").exists()
     _, hits, counted = traced(folder, {"x": X})
     assert hits == {"/0:F": 1, "/0:F/0:MatMul": 1, "/1:Mish": 1}
@@ -320,3 +327,52 @@ def test_sessions_are_renewed_by_the_largest_request(tmp_path: Path) -> None:
         assert tracer.trace().hits["/1:Loop/body/0:Identity"] == 45
     assert few == 2  # the first alone tells how large a request is; then a profile holds more than five small ones
     assert opened == 6  # one of forty turns is more than a hundred events
+
+
+def test_a_feed_that_fails_costs_the_shipped_line_nothing(tmp_path: Path) -> None:
+    """One bad feed among good ones is told by its number; what the good ones ran stays."""
+    folder = folder_of(tmp_path, REPLACED)
+    good, bad = {"x": X, "c": np.array(True)}, {"x": X[:, :3], "c": np.array(True)}
+    alone, told = shipped(folder, (CPU,), [good]), shipped(folder, (CPU,), [good, bad, good])
+    assert (told.ran, told.nodes, told.left) == (alone.ran, alone.nodes, alone.left)
+    assert alone.problems == ()
+    (problem,) = told.problems
+    assert problem.startswith("the session that ships fails on feed 2 of 3 (")
+
+
+def test_a_session_that_ships_and_does_not_open_is_told(tmp_path: Path) -> None:
+    """A provider that is not there is refused, as in production, and not replaced by the processor without a word."""
+    folder = folder_of(tmp_path, REPLACED)
+    told = shipped(folder, ("CUDAExecutionProvider", CPU), [{"x": X, "c": np.array(True)}])
+    with pytest.raises(DeviceInit) as production:
+        OrtBackend(folder, providers=("CUDAExecutionProvider", CPU))
+    assert (told.ran, told.nodes, told.left) == (0, 0, ())
+    assert told.problems == (f"the session that ships does not open here (DeviceInit: {production.value})",)
+    (tmp_path / "model.onnx").write_bytes(b"no graph")
+    assert "does not open here" in shipped(folder, (CPU,), []).problems[0]
+
+
+def test_nodes_that_ship_are_told_apart(tmp_path: Path) -> None:
+    """Nodes with no name, and those of one function called twice, are nodes each; the branch that is not taken is left.
+
+    The optimised session has for Mish two or three nodes without a name, and for the function's nodes one name.
+    """
+    for name, text in (("replaced", REPLACED), ("functions", FUNCTIONS)):
+        folder = folder_of(tmp_path / name, text)
+        one, other = ({"x": X, "c": np.array(taken)} for taken in (True, False))
+        both, first, second = (shipped(folder, (CPU,), feeds) for feeds in ([one, other], [one], [other]))
+        assert both.problems == ()
+        assert (both.ran, both.left) == (both.nodes, ())
+        assert first.left
+        assert second.left
+        assert not {*first.left} & {*second.left}
+        branches = both.nodes - first.ran, both.nodes - second.ran
+        assert branches == (len(first.left), len(second.left))
+
+
+def test_weights_beside_the_graph_that_ships(tmp_path: Path) -> None:
+    """External data is found, also where the optimised graph is named once more."""
+    folder = _beside(tmp_path)
+    told = shipped(folder, (CPU,), [{"x": X}])
+    assert told.problems == ()
+    assert told.ran == told.nodes > 1
