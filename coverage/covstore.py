@@ -2,28 +2,37 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
-from datetime import UTC, datetime
+from collections.abc import Iterator
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import delete, insert, select
+from sqlalchemy.exc import IntegrityError
 from sqlalchemy.orm import Session
 
-from crashpath.coverage.runfile import Run, Seen, read_shipped
-from crashpath.coverage.units import Declared, Kind, Placed, Timing, Trace, Unit
-from crashpath.ingest.schema import Json
+from crashpath.coverage.covread import NO_PATH, STATE
+from crashpath.coverage.covread import newest_run as newest_run
+from crashpath.coverage.covread import stored_runs as stored_runs
+from crashpath.coverage.covread import summed_runs as summed_runs
+from crashpath.coverage.runfile import Run, State, told_of
+from crashpath.coverage.units import Kind
 from crashpath.ingest.tables_evidence import CoverageHit, CoverageRun
-
-NO_PATH = ""
-"""The path of what is of the session as a whole: routes, and shapes of feeds."""
 
 
 def store_run(session: Session, run: Run) -> bool:
-    """Add a finished run; false where the store has it already."""
-    same = select(CoverageRun).where(CoverageRun.at == run.began, CoverageRun.model_hash == run.model_hash)
-    if any((row.detail or {}).get("run") == run.id for row in session.scalars(same)):
-        return False
+    """Add a run that is finished, or was lost; false where the store has it already.
+
+    One that was lost is there so that reports name it, and so that its file is told once. Where it turns out to have
+    finished all the same, that takes its place. Raises `ValueError` for a run under way.
+    """
+    if run.state is State.RUNNING:
+        raise ValueError(f"the run {run.id} has not ended yet; store it when it has")
+    known = session.execute(select(CoverageRun.id, STATE).where(CoverageRun.run == run.id)).one_or_none()
+    if known is not None:
+        if known[1] != State.LOST or run.state is State.LOST:
+            return False
+        session.execute(delete(CoverageRun).where(CoverageRun.id == known.id))
     row = CoverageRun(
+        run=run.id,
         at=run.began,
         release=run.release,
         model=run.model,
@@ -32,94 +41,39 @@ def store_run(session: Session, run: Run) -> bool:
         versions=dict(run.versions),
         detail={
             "run": run.id,
+            "state": run.state,
             "ended": None if run.ended is None else run.ended.isoformat(),
             "asked": list(run.asked),
             "requests": run.requests,
-            "paths": {seen.declared.path: _detail(seen) for seen in run.seen},
+            "paths": {seen.declared.path: told_of(seen.trace) for seen in run.seen},
         },
     )
-    session.add(row)
-    session.flush()
-    session.add_all(_hits(row.id, run))
+    try:
+        with session.begin_nested():
+            session.add(row)
+    except IntegrityError:  # another writer was quicker
+        return False
+    if hits := list(_hits(row.id, run)):
+        session.execute(insert(CoverageHit), hits)
     return True
 
 
-def _detail(seen: Seen) -> Json:
-    trace = seen.trace
-    return {
-        "timings": [asdict(one) for one in trace.timings],
-        "placed": [asdict(one) for one in trace.placed],
-        "shipped": None if trace.shipped is None else asdict(trace.shipped),
-    }
-
-
-def _hits(run_id: int, run: Run) -> Iterator[CoverageHit]:
+def _hits(run_id: int, run: Run) -> Iterator[dict[str, Any]]:
     for seen in run.seen:
         for order, unit in enumerate(seen.declared.units):
-            yield CoverageHit(
-                run_id=run_id,
-                path=seen.declared.path,
-                kind=unit.kind,
-                unit=unit.id,
-                hits=seen.trace.hits.get(unit.id, 0),
-                counted=unit.counted,
-                reason=unit.reason or seen.trace.replaced.get(unit.id),
-                detail={"order": order, "label": unit.label, "where": unit.where, "parent": unit.parent},
-            )
+            yield {
+                "run_id": run_id,
+                "path": seen.declared.path,
+                "kind": unit.kind,
+                "unit": unit.id,
+                "hits": seen.trace.hits.get(unit.id, 0),
+                "counted": unit.counted,
+                "reason": unit.reason or seen.trace.replaced.get(unit.id),
+                "detail": {"order": order, "label": unit.label, "where": unit.where, "parent": unit.parent},
+            }
     for kind, counts in ((Kind.ROUTE, run.routes), (Kind.DOMAIN, run.domain)):
         for name, count in counts.items():
-            yield CoverageHit(
-                run_id=run_id, path=NO_PATH, kind=kind, unit=name, hits=count, counted=True, reason=None, detail=None
-            )
-
-
-def stored_runs(session: Session, *, release: str | None = None, model_hash: str | None = None) -> tuple[Run, ...]:
-    """Return the runs of the store, the oldest first; of one release and one model where they are given."""
-    query = select(CoverageRun).where(CoverageRun.detail.is_not(None)).order_by(CoverageRun.at, CoverageRun.id)
-    if release is not None:
-        query = query.where(CoverageRun.release == release)
-    if model_hash is not None:
-        query = query.where(CoverageRun.model_hash == model_hash)
-    return tuple(_run(session, row) for row in session.scalars(query) if "run" in row.detail)
-
-
-def _run(session: Session, row: CoverageRun) -> Run:
-    hits = session.scalars(select(CoverageHit).where(CoverageHit.run_id == row.id)).all()
-    detail = row.detail
-    ended = detail.get("ended")
-    return Run(
-        id=detail["run"],
-        origin=row.origin,
-        model=row.model,
-        model_hash=row.model_hash,
-        release=row.release,
-        began=row.at,
-        ended=None if ended is None else datetime.fromisoformat(ended).astimezone(UTC),
-        versions=tuple((str(name), str(told)) for name, told in row.versions.items()),
-        asked=tuple(detail["asked"]),
-        requests=detail["requests"],
-        seen=tuple(
-            _seen(path, told, [hit for hit in hits if hit.path == path]) for path, told in detail["paths"].items()
-        ),
-        routes={hit.unit: hit.hits for hit in hits if hit.kind == Kind.ROUTE},
-        domain={hit.unit: hit.hits for hit in hits if hit.kind == Kind.DOMAIN},
-    )
-
-
-def _seen(path: str, told: Json, hits: Sequence[CoverageHit]) -> Seen:
-    rows = sorted(((hit, hit.detail or {}) for hit in hits), key=lambda one: one[1].get("order", 0))
-    units = tuple(
-        Unit(
-            Kind(hit.kind), hit.unit, more["label"], more["where"], more["parent"], None if hit.counted else hit.reason
-        )
-        for hit, more in rows
-    )
-    trace = Trace(
-        path,
-        {hit.unit: hit.hits for hit, _ in rows if hit.hits},
-        tuple(Timing(**one) for one in told["timings"]),
-        tuple(Placed(**one) for one in told["placed"]),
-        {hit.unit: hit.reason for hit, _ in rows if hit.counted and hit.reason},
-        read_shipped(told.get("shipped")),
-    )
-    return Seen(Declared(path, units), trace)
+            yield {
+                "run_id": run_id, "path": NO_PATH, "kind": kind, "unit": name, "hits": count, "counted": True,
+                "reason": None, "detail": None,
+            }  # fmt: skip

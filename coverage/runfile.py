@@ -18,6 +18,7 @@ from typing import Any
 
 from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
 from crashpath.coverage.wholefile import part_of, write_whole
+from crashpath.runtime.values import Path as Which
 
 SCHEMA = "crashpath.coverage/1"
 SUFFIX = ".coverage.json"
@@ -180,10 +181,17 @@ def _seen_json(seen: Seen) -> dict[str, Any]:
         "path": trace.path,
         "units": [[u.kind, u.id, u.label, u.where, u.parent, u.reason] for u in seen.declared.units],
         "hits": dict(trace.hits),
+        "replaced": dict(trace.replaced),
+    } | told_of(trace)
+
+
+def told_of(trace: Trace) -> dict[str, Any]:
+    """Return what a trace tells besides its units, as `read_trace` reads it."""
+    return {
         "timings": [asdict(one) for one in trace.timings],
         "placed": [asdict(one) for one in trace.placed],
-        "replaced": dict(trace.replaced),
         "shipped": None if trace.shipped is None else asdict(trace.shipped),
+        "problems": list(trace.problems),
     }
 
 
@@ -210,37 +218,45 @@ def _run(raw: Mapping[str, Any]) -> Run:
 
 
 def _seen(raw: Mapping[str, Any]) -> Seen:
-    path = _text(raw["path"])
+    path = Which(raw["path"]).value
     units = tuple(
         Unit(Kind(kind), _text(id), _text(label), _text(where), _text(parent), None if why is None else _text(why))
         for kind, id, label, where, parent, why in raw["units"]
     )
     _once([(unit.kind, unit.id) for unit in units])
-    return Seen(Declared(path, units), replace(read_trace(path, raw), hits=_counts(raw["hits"])))
+    replaced = {_text(unit): _text(why) for unit, why in raw["replaced"].items()}
+    return Seen(Declared(path, units), replace(read_trace(path, raw), hits=_counts(raw["hits"]), replaced=replaced))
 
 
 def read_trace(path: str, raw: Mapping[str, Any]) -> Trace:
-    """Return a trace without its hits, of what `asdict` made of its parts. Raises those of `MALFORMED`."""
+    """Return what `told_of` told, without hits. Raises those of `MALFORMED`."""
+    timings = tuple(
+        Timing(
+            _text(one["path"]),
+            _text(one["operator"]),
+            _count(one["batch"]),
+            _count(one["calls"]),
+            float(one["seconds"]),
+        )
+        for one in raw["timings"]
+    )
+    placed = tuple(
+        Placed(_text(one["node"]), _text(one["operator"]), _text(one["assigned"]), _text(one["ran"]))
+        for one in raw["placed"]
+    )
     return Trace(
-        path,
-        {},
-        tuple(
-            Timing(_text(one["path"]), _text(one["operator"]), _count(one["batch"]), _count(one["calls"]),
-                   float(one["seconds"]))
-            for one in raw["timings"]
-        ),
-        tuple(
-            Placed(_text(one["node"]), _text(one["operator"]), _text(one["assigned"]), _text(one["ran"]))
-            for one in raw["placed"]
-        ),
-        {_text(k): _text(v) for k, v in raw["replaced"].items()},
-        read_shipped(raw["shipped"]),
-    )  # fmt: skip
+        path, timings=timings, placed=placed, shipped=_shipped(raw["shipped"]), problems=_texts(raw.get("problems"))
+    )
 
 
-def read_shipped(raw: Mapping[str, Any] | None) -> Shipped | None:
-    """Return what `asdict` made of it."""
-    return None if raw is None else Shipped(raw["ran"], raw["nodes"], tuple(raw["left"]))
+def _shipped(raw: Mapping[str, Any] | None) -> Shipped | None:
+    if raw is None:
+        return None
+    return Shipped(_count(raw["ran"]), _count(raw["nodes"]), _texts(raw["left"]), _texts(raw.get("problems")))
+
+
+def _texts(told: Sequence[Any] | None) -> tuple[str, ...]:
+    return tuple(_text(one) for one in told or ())
 
 
 def _text(told: Any) -> str:

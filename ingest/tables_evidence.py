@@ -103,12 +103,16 @@ class Decision(Base):
 
 
 class CoverageRun(Base):
-    """One observation of one model artefact: what ran it, when, and under which versions."""
+    """One observation of one model artefact: what ran it, when, and under which versions.
+
+    ``run`` is the id that a traced run has in its file, and no other has; runs of drills have none.
+    """
 
     __tablename__ = "coverage_run"
-    __table_args__ = (Index(None, "release", "at"),)
+    __table_args__ = (Index(None, "release", "at"), Index(None, "run", unique=True))
 
     id: Mapped[int] = mapped_column(primary_key=True)
+    run: Mapped[str | None]
     at: Mapped[datetime] = mapped_column(UtcTime)
     release: Mapped[str]
     model: Mapped[str]

@@ -4,22 +4,30 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable
-from datetime import UTC, datetime
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
+from sqlalchemy import text
+from sqlalchemy.exc import IntegrityError
 
 from crashpath.coverage import runfile
 from crashpath.coverage import tracer as tracers
+from crashpath.coverage.covered import add_up
+from crashpath.coverage.covstore import newest_run, store_run, stored_runs, summed_runs
 from crashpath.coverage.domain import asked_for, bucket
 from crashpath.coverage.runfile import Run, RunFile, RunFileError, Seen, State, read_run, run_files
 from crashpath.coverage.tracer import FeedError, FolderError, Tracer
 from crashpath.coverage.tracing import Tracing
-from crashpath.coverage.units import Declared, Kind, Shipped, Timing, Trace, Unit
+from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
 from crashpath.coverage.wholefile import write_whole
+from crashpath.ingest import migrate, upgrade
+from crashpath.ingest.store import Store, connect, open_store
+from crashpath.ingest.tables_evidence import CoverageRun
 from crashpath.runtime.errors import ModelFolderError
 from crashpath.runtime.events import Cohort
 from crashpath.runtime.fakelane import FakeLane
@@ -290,7 +298,7 @@ def test_the_summary_tells_lost_runs_from_those_under_way(tmp_path: Path, tracin
     folder = tiny_folder(tmp_path / "m", fallback=False)
     begun = Tracer(folder).begun
     for number in range(3):
-        file = RunFile(tmp_path / "runs", tracers.replace(begun, id=f"run-{number}"))
+        file = RunFile(tmp_path / "runs", replace(begun, id=f"run-{number}"))
         if number:
             file.leave()
     (told,) = tracing_of(folder).summary(since=0.0)
@@ -350,3 +358,142 @@ def test_an_event_that_is_malformed_is_counted_as_such(tmp_path: Path, parts: di
     file.write_text(f'{good}\n{json.dumps(head | parts)}\n{"[" * 100_000} "domain"\n["domain"]\n{good}\n')
     found = asked_for([file], OPEN, "m")
     assert (found.requests, found.unreadable) == ({"batch<=1 tokens<=2": 6}, 3)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    """A new store."""
+    with open_store(f"sqlite:///{tmp_path}/store.db") as opened:
+        yield opened
+
+
+def _kept(store: Store, *runs: Run) -> list[bool]:
+    with store.write() as session:
+        return [store_run(session, run) for run in runs]
+
+
+def test_a_run_is_in_the_store_once(store: Store) -> None:
+    """Whoever stores it again is told so, also where it claims another time; what comes back is what was stored."""
+    assert _kept(store, a_run(), a_run(), replace(a_run(), began=BEGAN.replace(hour=9)), a_run(2)) == [
+        True, False, False, True,
+    ]  # fmt: skip
+    with store.read() as session:
+        assert stored_runs(session) == (a_run(), a_run(2))
+
+
+def test_two_writers_store_a_run_once(store: Store) -> None:
+    """The column refuses the second of two, whatever each saw when it looked."""
+    _kept(store, a_run())
+    with pytest.raises(IntegrityError), store.write() as session:
+        session.add(CoverageRun(run="run-1", at=BEGAN, release="", model="m", model_hash="h", origin="trace",
+                                versions={}, detail={}))  # fmt: skip
+
+
+def test_a_lost_run_is_kept_and_gives_way_to_the_finished_one(store: Store) -> None:
+    """It is new once, reports name it with the reason, and it is no run that a report could be of."""
+    lost = replace(a_run(), state=State.LOST, seen=(), ended=None, routes={}, domain={}, requests=0)
+    assert _kept(store, lost, lost) == [True, False]
+    with store.read() as session:
+        (kept,) = summed_runs(session, "a" * 12)
+        assert newest_run(session) is None
+    assert kept.state is State.LOST
+    assert "before it could tell" in add_up([kept], "a" * 12, now=BEGAN).left[0].why
+    assert _kept(store, a_run(), lost, a_run()) == [True, False, False]
+    with store.read() as session:
+        assert stored_runs(session) == (a_run(),)
+    with pytest.raises(ValueError, match="has not ended"):
+        _kept(store, replace(a_run(5), state=State.RUNNING))
+
+
+def _many() -> list[Run]:
+    """Runs that count, of other artefacts, too old, lost; with other units hit, replaced or placed in each."""
+    runs = [a_run(number, hits=number % 4) for number in range(1, 6)]
+    main = runs[0].seen[0]
+    placed = (Placed("/0:Add", "Add", "CPUExecutionProvider", "CPUExecutionProvider"),)
+    gone = {"/2:Add": "it is removed"}
+    for at, hits in ((0, {}), (3, {"/1:Add": 7})):
+        trace = replace(main.trace, hits=hits, placed=placed, replaced=gone, problems=("a profile was full",))
+        runs[at] = replace(runs[at], seen=(Seen(main.declared, trace), runs[at].seen[1]))
+    runs.append(replace(a_run(6), seen=a_run(6).seen[:1]))
+    runs.append(replace(a_run(7), release="1.3"))
+    runs.append(replace(a_run(8, model_hash="b" * 12), began=BEGAN.replace(hour=13)))
+    runs.append(replace(a_run(9), began=BEGAN.replace(year=2025), ended=BEGAN.replace(year=2025, minute=9)))
+    runs.append(replace(a_run(10), state=State.LOST, seen=(), routes={}, domain={}))
+    return runs
+
+
+@pytest.mark.parametrize("release", [None, "1.4", "1.3"])
+def test_the_database_adds_up_as_a_person_would(store: Store, release: str | None) -> None:
+    """Summed by the database the runs give what they give one by one: shares, gaps, timings, placement, who is left."""
+    _kept(store, *_many())
+    age = timedelta(days=30)
+    with store.read() as session:
+        whole = add_up(stored_runs(session, release=release), "a" * 12, now=BEGAN, max_age=age)
+        quick = add_up(
+            summed_runs(session, "a" * 12, release=release, since=BEGAN - age), "a" * 12, now=BEGAN, max_age=age
+        )
+    assert (quick.routes, quick.domain, quick.asked, quick.newest) == (
+        whole.routes, whole.domain, whole.asked, whole.newest,
+    )  # fmt: skip
+    assert [run.id for run in quick.runs] == [run.id for run in whole.runs]
+    assert [(left.run.id, left.why) for left in quick.left] == [(left.run.id, left.why) for left in whole.left]
+    assert len(quick.paths) == len(whole.paths) == 2
+    for one, other in zip(quick.paths, whole.paths, strict=True):
+        assert (one.path, one.units, one.hits, one.timings) == (other.path, other.units, other.hits, other.timings)
+        assert one.uncovered() == other.uncovered()
+    problems = [[seen.trace.problems for seen in run.seen] for run in quick.runs]
+    assert problems == [[seen.trace.problems for seen in run.seen] for run in whole.runs]
+
+
+def test_what_is_expired_still_declares(store: Store) -> None:
+    """Where no run counts any more the newest of these artefacts tells their units, and no hit of them."""
+    _kept(store, a_run(1), a_run(2), a_run(3, model_hash="b" * 12))
+    with store.read() as session:
+        runs = summed_runs(session, "a" * 12, since=BEGAN.replace(year=2027))
+    assert [run.id for run in runs if run.seen] == ["run-2"]
+    assert [one.declared for one in runs[1].seen] == [one.declared for one in a_run().seen]
+    assert [dict(one.trace.hits) for one in runs[1].seen] == [{}, {}]
+
+
+def test_the_newest_run_of_a_model(store: Store) -> None:
+    """By release and by the model's name; none where there is none."""
+    _kept(
+        store, a_run(1), replace(a_run(2), model="other"), replace(a_run(3), release="1.3", began=BEGAN.replace(hour=8))
+    )
+    with store.read() as session:
+        found = [
+            newest_run(session), newest_run(session, model="scores"), newest_run(session, release="1.3"),
+            newest_run(session, release="1.3", model="other"),
+        ]  # fmt: skip
+    assert [run and run.id for run in found] == ["run-2", "run-1", "run-3", None]
+
+
+def test_ids_of_runs_of_an_older_store(tmp_path: Path) -> None:
+    """The upgrade gives each traced run its id, keeps hits, those of drills, too, and one of two that are the same."""
+    url = f"sqlite:///{tmp_path}/old.db"
+    engine = connect(url, create=True)
+    with engine.execution_options(crashpath_writer=True).begin() as connection:
+        migrate.migrate(connection, "0007")
+        for id, detail in ((1, {"run": "r1"}), (2, {"run": "r1"}), (3, {"policy": "off"}), (4, {"run": "r2"})):
+            connection.execute(
+                text(
+                    "INSERT INTO coverage_run (id, at, release, model, model_hash, origin, versions, detail) VALUES "
+                    "(:id, '2026-01-01 00:00:00.000000', '', 'm', 'h', 'trace', '{}', :detail)"
+                ),
+                {"id": id, "detail": json.dumps(detail)},
+            )
+            connection.execute(
+                text(
+                    "INSERT INTO coverage_hit (run_id, path, kind, unit, hits, counted) "
+                    "VALUES (:id, '', 'route', 'a', 1, 1)"
+                ),
+                {"id": id},
+            )
+        connection.execute(text("INSERT INTO project VALUES (1, 'old', '2026-01-01 00:00:00.000000', 'ab12', NULL)"))
+    engine.dispose()
+    upgrade.upgrade(url, now=BEGAN)
+    with open_store(url) as store, store.read() as session:
+        assert session.execute(text("SELECT id, run FROM coverage_run ORDER BY id")).all() == [
+            (1, "r1"), (3, None), (4, "r2"),
+        ]  # fmt: skip
+        assert session.execute(text("SELECT run_id FROM coverage_hit ORDER BY run_id")).all() == [(1,), (3,), (4,)]
