@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
+from crashpath.coverage.placement import Placement, RunPlaced, placements
 from crashpath.coverage.runfile import Run, Seen, State
 from crashpath.coverage.units import Declared, Kind, Placed, Ratio, Shipped, Timing, Unit, ratio
 
@@ -25,7 +26,11 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class PathCoverage:
-    """One path. ``hits`` add up over runs, ``last`` is when a unit was hit last, ``units`` have the reasons of all."""
+    """One path. ``hits`` add up over runs, ``last`` is when a unit was hit last, ``units`` have the reasons of all.
+
+    ``placed`` and ``shipped`` are of the newest run that has them; ``placement`` compares each run with what it asked
+    for. ``problems`` are sentences of the runs: why counts may be too low.
+    """
 
     path: str
     units: tuple[Unit, ...]
@@ -34,6 +39,8 @@ class PathCoverage:
     timings: tuple[Timing, ...]
     placed: tuple[Placed, ...]
     shipped: Shipped | None
+    placement: Placement | None = None
+    problems: tuple[str, ...] = ()
 
     def ratio(self, kind: Kind) -> Ratio:
         """Covered units of a kind."""
@@ -52,7 +59,10 @@ class PathCoverage:
 
 @dataclass(frozen=True, slots=True)
 class Covered:
-    """What all runs that count have seen of one model. ``newest`` is when the last of them ended."""
+    """What all runs that count have seen of one model. ``newest`` is when the last of them ended.
+
+    ``asked`` are the providers that the run asked for whose nodes are `PathCoverage.placed`.
+    """
 
     model: str
     model_hash: str
@@ -91,7 +101,7 @@ def add_up(runs: Iterable[Run], model_hash: str, *, now: datetime, max_age: time
         paths=tuple(_path(name, counted) for name in names),
         routes=dict(sorted(routes.items())),
         domain=dict(sorted(domain.items())),
-        asked=tuple(dict.fromkeys(one for run in counted for one in run.asked)),
+        asked=next((run.asked for run in reversed(counted) if any(one.trace.placed for one in run.seen)), ()),
         runs=tuple(counted),
         left=tuple(left),
         newest=max((run.ended for run in counted if run.ended), default=None),
@@ -123,8 +133,10 @@ def _path(name: str, runs: Sequence[Run]) -> PathCoverage:
         dict(hits),
         last,
         _timings(one for _, one in seen),
-        seen[-1][1].trace.placed,
-        seen[-1][1].trace.shipped,
+        next((one.trace.placed for _, one in reversed(seen) if one.trace.placed), ()),
+        next((one.trace.shipped for _, one in reversed(seen) if one.trace.shipped is not None), None),
+        placements(RunPlaced(run.id, one.trace.placed, run.asked) for run, one in seen),
+        tuple(f"run {run.id}: {problem}" for run, one in seen for problem in one.trace.problems),
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -13,13 +14,17 @@ import pytest
 from onnx import parser
 
 from crashpath.coverage import onnx_session
+from crashpath.coverage.covered import Covered, add_up
 from crashpath.coverage.onnx_shipped import shipped
 from crashpath.coverage.onnx_trace import FULL, REMOVED, MainTracer
-from crashpath.coverage.units import Kind, Trace
+from crashpath.coverage.placement import Placement, placement
+from crashpath.coverage.runfile import Run, Seen
+from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Trace, Unit
 from crashpath.runtime.backends import CPU, OrtBackend
 from crashpath.runtime.errors import DeviceInit
 from crashpath.runtime.folder import Limits, ModelFolder, TensorSpec, Tolerance
 from crashpath.runtime.values import Arrays
+from crashpath.runtime.values import Path as Which
 
 X = np.linspace(-2, 2, 8, dtype=np.float32).reshape(2, 4)
 
@@ -376,3 +381,78 @@ def test_weights_beside_the_graph_that_ships(tmp_path: Path) -> None:
     told = shipped(folder, (CPU,), [{"x": X}])
     assert told.problems == ()
     assert told.ran == told.nodes > 1
+
+
+CUDA = "CUDAExecutionProvider"
+NODES = tuple(f"/{number}:Add" for number in range(3))
+
+
+def _run(number: int, asked: tuple[str, ...], ran: tuple[str, ...], **more: Any) -> Run:
+    """A run of three nodes, each on a provider."""
+    units = tuple(Unit(Kind.NODE, node, "Add") for node in NODES)
+    placed = tuple(Placed(node, "Add", where, where) for node, where in zip(NODES, ran, strict=False))
+    trace = Trace(Which.MAIN, dict.fromkeys(NODES, 1), placed=placed, **more)
+    moment = datetime(2024, 1, number, tzinfo=UTC)
+    seen = (Seen(Declared(Which.MAIN, units), trace),)
+    return Run(f"run{number}", "trace", "tiny", "hash", "", moment, moment, asked=asked, seen=seen)
+
+
+def _placement(*runs: Run) -> tuple[Covered, Placement]:
+    covered = add_up(runs, "hash", now=datetime(2024, 2, 1, tzinfo=UTC))
+    path = covered.path(Which.MAIN)
+    assert path is not None
+    assert path.placement is not None
+    return covered, path.placement
+
+
+def test_each_run_is_held_to_what_it_asked_for() -> None:
+    """CUDA that was given, then the processor that was asked for: nothing is wrong, though CUDA was asked for once."""
+    good, plain = _run(1, (CUDA, CPU), (CUDA,) * 3), _run(2, (CPU,), (CPU,) * 3)
+    covered, told = _placement(good, plain)
+    assert told == Placement(((CPU, 3),), (), (), ())
+    assert covered.asked == (CPU,)
+    assert placement(covered.paths[0].placed, covered.asked) == told
+
+
+def test_a_run_that_fell_back_stays_told_after_a_good_one() -> None:
+    """What an older run did not get is told with its id and its nodes; counts by provider are those of the newest."""
+    fell, partly = _run(1, (CUDA, CPU), (CPU,) * 3), _run(2, (CUDA, CPU), (CUDA, CPU, CUDA))
+    good = _run(3, (CUDA, CPU), (CUDA,) * 3)
+    _, told = _placement(fell, partly, good)
+    assert told.nodes == ((CUDA, 3),)
+    assert told.absent == (CUDA,)
+    assert told.names == NODES
+    assert [(one.run, one.absent, len(one.unasked)) for one in told.runs] == [("run1", (CUDA,), 3), ("run2", (), 1)]
+    assert [node.node for node in told.runs[1].unasked] == [NODES[1]]
+
+
+def test_what_no_later_run_looked_at_stays() -> None:
+    """A run that places nothing, or does not try the session that ships, takes neither away."""
+    first = _run(1, (CUDA, CPU), (CPU,) * 3, shipped=Shipped(2, 2, ()))
+    covered, told = _placement(first, _run(2, (CPU,), (), problems=(FULL,)))
+    (path,) = covered.paths
+    assert path.shipped == Shipped(2, 2, ())
+    assert (told.nodes, covered.asked) == (((CPU, 3),), (CUDA, CPU))
+    assert path.problems == (f"run run2: {FULL}",)
+
+
+def test_the_processor_first_is_no_fall_back() -> None:
+    """Nodes on the processor are what was asked for where it comes first in the order of wish."""
+    told = placement([Placed(NODES[0], "Add", CPU, CPU)], (CPU, CUDA))
+    assert told.unasked == ()
+    assert told.absent == (CUDA,)
+
+
+def test_a_fall_back_is_told_with_its_nodes(tmp_path: Path) -> None:
+    """Asked for CUDA where there is none: nodes that are replaced, those in their place, and functions' are named."""
+    feed = {"x": X, "c": np.array(True)}
+    for name, text in (("replaced", REPLACED), ("functions", FUNCTIONS)):
+        with MainTracer(folder_of(tmp_path / name, text), (CUDA, CPU)) as tracer:
+            tracer.run(feed)
+            trace = tracer.trace()
+        told = placement(trace.placed, (CUDA, CPU))
+        assert told.absent == (CUDA,)
+        ran = {unit for unit in trace.hits if not unit.endswith((":Mine", ":Inner"))}
+        assert ran <= set(told.names)
+        assert any("Tanh" in node.node and node.operator == "Tanh" for node in told.unasked)
+        assert {node.ran for node in told.unasked} == {CPU, ""}
