@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from crashpath.coverage.experts import Router
+from crashpath.coverage.script_known import Known, attribute_of
 
 _TOPK = "aten::topk"
 _PASS = frozenset(
@@ -90,19 +91,9 @@ def _tensor(module: Any, value: Any) -> Any:
     node = value.node()
     if node.kind() in ("aten::to", "aten::detach", "aten::contiguous"):
         return _tensor(module, node.inputsAt(0))
-    told = node.t("value") if _holds_tensor(node) else _attribute(module, value)
-    return told if isinstance(told, torch.Tensor) else None
+    told = Known(node.t("value")) if _holds_tensor(node) else attribute_of(module, value)
+    return told.value if told is not None and isinstance(told.value, torch.Tensor) else None
 
 
 def _holds_tensor(node: Any) -> bool:
     return bool(node.kind() == "prim::Constant" and "value" in node.attributeNames() and node.kindOf("value") == "t")
-
-
-def _attribute(module: Any, value: Any) -> Any:
-    """Follow ``GetAttr`` from the model itself; ``None`` for a value that is something else."""
-    node = value.node()
-    if node.kind() == "prim::Param":
-        return module if value.type().kind() == "ClassType" else None
-    if node.kind() != "prim::GetAttr":
-        return None
-    return getattr(_attribute(module, node.inputsAt(0)), node.s("name"), None)

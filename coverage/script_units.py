@@ -5,7 +5,7 @@ to its place in a tensor that is an attribute of the model: only what is written
 survives dead-code elimination (a constant does not), and writing to it in place changes no value of the model. A block
 runs from its head to its end, so the counter of a block counts each operator in it. One more counter stands before each
 raise: a run that raised there reached what stands before it, in its block and in the blocks around it. What comes after
-a raise is not reached, and is declared so; what a fork runs is declared and has no counters.
+a raise, or in an arm that no run takes, is declared so; what a fork runs is declared and has no counters.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from functools import cache
 from typing import Any
 
 from crashpath.coverage.experts import Router
+from crashpath.coverage.script_known import Facts, written
 from crashpath.coverage.script_routers import Twins, find_twins
 from crashpath.coverage.units import Declared, Kind, Unit
 from crashpath.runtime.values import Path as Which
@@ -25,6 +26,7 @@ COUNTS = "crashpath_counts"
 HEARD: list[tuple[int, Any]] = []
 """Who was chosen, by number of the router, since this was emptied: what the operator ``crashpath::chosen`` hears."""
 RAISED = "it stands behind a raise in its block"
+NEVER = "the condition of its branch is the same in every run of this artefact"
 FORKED = "a fork runs it beside the request, where two counters at once could lose a count"
 NOT_SEEN = "it is called through an interface, so the graph does not hold its blocks"
 _SILENT = frozenset(
@@ -83,7 +85,8 @@ def insert_counters(module: Any, routers: Sequence[Router] = ()) -> Counted:
 
     graph = module.graph
     _inline(graph)
-    walked = tuple(_blocks(_Block(graph)))
+    facts = Facts(module, written(_all_nodes(graph)))
+    walked = tuple(_blocks(_Block(graph), facts))
     blocks = [one for one in walked if one.reason != FORKED]
     units = {one.id: tuple(_operators(one)) for one in walked}
     raising = [
@@ -114,20 +117,32 @@ def insert_counters(module: Any, routers: Sequence[Router] = ()) -> Counted:
     )
 
 
-def _blocks(outer: _Block) -> Iterator[_Block]:
+def _all_nodes(block: Any) -> Iterator[Any]:
+    """Yield every node, those of inner blocks and of what forks run included, which are inlined for that."""
+    for node in block.nodes():
+        yield node
+        for inner in node.blocks():
+            yield from _all_nodes(inner)
+        if "Subgraph" in node.attributeNames():
+            body = node.g("Subgraph")
+            _inline(body)
+            yield from _all_nodes(body)
+
+
+def _blocks(outer: _Block, facts: Facts) -> Iterator[_Block]:
     """Yield a block and every block in it, outer before inner, bodies of forks included."""
     yield outer
     raised = False
     for number, node in enumerate(outer.block.nodes()):
         reason = outer.reason or (RAISED if raised else None)
         names = ("then", "else") if node.kind() == "prim::If" else ("body",)
+        arm = None if outer.reason == FORKED else facts.taken(node)  # values of another graph have the same names
         for at, inner in enumerate(node.blocks()):
             word = names[at] if at < len(names) else f"block{at}"
-            yield from _blocks(_inside(outer, number, node, inner, word, reason))
+            why = reason or (NEVER if arm not in (None, at) else None)
+            yield from _blocks(_inside(outer, number, node, inner, word, why), facts)
         if "Subgraph" in node.attributeNames():
-            body = node.g("Subgraph")
-            _inline(body)
-            yield from _blocks(_inside(outer, number, node, body, "body", FORKED))
+            yield from _blocks(_inside(outer, number, node, node.g("Subgraph"), "body", FORKED), facts)
         raised = raised or _ends(node)
 
 

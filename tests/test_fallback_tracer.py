@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 
 from crashpath.coverage.script_trace import FallbackTracer
-from crashpath.coverage.script_units import FORKED
+from crashpath.coverage.script_units import FORKED, NEVER
 from crashpath.coverage.units import Kind
 from crashpath.runtime.backends import TorchScriptBackend
 from crashpath.runtime.folder import ModelFolder, TensorSpec
@@ -130,6 +130,28 @@ class Divides(nn.Module):
         if bool(x.sum() < 0):
             return y.reshape([-1, 7])
         return y.abs()
+
+
+class Modes(nn.Module):
+    """Branches by training, by an argument of a function, by what it has, by what it sets, and by its input."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.norm = nn.BatchNorm1d(3)
+        self.extra: Tensor | None = None
+        self.requests = 0
+
+    def forward(self, x: Tensor) -> Tensor:
+        if self.training:
+            x = x.exp()
+        if self.extra is not None:
+            x = x.cos()
+        if self.requests > 0:
+            x = x.tan()
+        self.requests += 1
+        if bool(x.sum() > 0):
+            x = x.neg()
+        return nn.functional.relu(self.norm(x))
 
 
 def scripted(place: Path, model: nn.Module, outputs: int = 1) -> ModelFolder:
@@ -254,3 +276,15 @@ def test_what_a_fork_runs_is_declared_apart(tmp_path: Path) -> None:
     assert not any(unit.id in hits for unit in apart)
     assert _by_label(tracer, hits, "/") == {"clone": 1, "fork": 1, "wait": 1, "add": 1}
     assert [unit for unit in tracer.declared.units if unit.counted and not hits.get(unit.id)] == []
+
+
+def test_arms_that_no_run_takes_stand_apart(tmp_path: Path) -> None:
+    """Of training, of an absent part, of a default argument: apart, with the reason. What may change is counted."""
+    tracer, hits = _counted(scripted(tmp_path / "m", Modes()), X, -X, X[0])  # of one dimension: the norm refuses it
+    never = {unit.label for unit in tracer.declared.units if unit.reason == NEVER}
+    assert {"aten::exp", "aten::relu_", "If then"} <= never
+    counted = {unit.label for unit in tracer.declared.units if unit.counted}
+    assert {"aten::tan", "aten::neg", "aten::relu", "aten::batch_norm"} <= counted
+    assert "aten::cos" not in counted
+    assert not any(unit.id in hits for unit in tracer.declared.units if unit.reason == NEVER)
+    assert {unit.label for unit in tracer.declared.units if unit.counted and not hits.get(unit.id)} == set()
