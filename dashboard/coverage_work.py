@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -59,32 +60,44 @@ def _read(path: Path, check: FeedCheck) -> Arrays:
 def traced(
     folder: ModelFolder, feeds: Sequence[Feed], providers: Sequence[str], release: str
 ) -> tuple[Run, tuple[str, ...]]:
-    """Trace every feed on both paths; a sentence for each on which the model fails, of which what ran counts."""
-    from crashpath.coverage.tracer import Tracer
+    """Trace every feed on both paths; a sentence for each on which a path fails, of which what ran counts.
+
+    What makes the counts less than what ran is a sentence, too. Raises `InputError` where the folder cannot be traced.
+    """
+    from crashpath.coverage.tracer import FeedError, Tracer, in_short
 
     problems = []
-    with (
-        tempfile.TemporaryDirectory(prefix="crashpath-coverage-") as scratch,
-        Tracer(folder, providers=providers, data=scratch, release=release) as tracer,
-    ):
+    with tempfile.TemporaryDirectory(prefix="crashpath-coverage-") as scratch, ExitStack() as opened:
+        try:
+            tracer = opened.enter_context(Tracer(folder, providers=providers, data=scratch, release=release))
+        except Exception as error:  # a library's: of an artefact that it cannot load
+            raise InputError(
+                f"{folder.path} cannot be traced ({in_short(error)}); crashpath diagnose --model DIR says more"
+            ) from error
         for feed in feeds:
             try:
                 tracer.run(feed.arrays)
-            except Exception as error:  # noqa: BLE001  # a library's: the other feeds are traced all the same
-                problems.append(f"{feed.name}: the model fails on this feed ({type(error).__name__}: {error})")
-        return tracer.result(), tuple(problems)
+            except FeedError as error:  # the other feeds are traced all the same
+                problems.append(f"{feed.name}: {error}")
+        run = tracer.result()
+    return run, (*problems, *(told for seen in run.seen for told in seen.trace.problems))
 
 
 def drawn(folder: ModelFolder, feed: Feed, providers: Sequence[str], target: Path) -> None:
-    """Write the trace of one request over both paths. Raises `InputError`."""
+    """Write the trace of one request over both paths. Raises `InputError`: it cannot be made, or not be written."""
     from crashpath.coverage.perfetto import request_trace, write_trace
+    from crashpath.coverage.tracer import in_short
 
     try:
-        write_trace(target, request_trace(folder, feed.arrays, providers))
+        trace = request_trace(folder, feed.arrays, providers)
     except ServingError as error:
-        raise InputError(str(error)) from error
+        raise InputError(f"{feed.name} cannot be drawn: {error}") from error
+    except Exception as error:  # a library's, or a scratch folder's: no fault of the target
+        raise InputError(f"{feed.name} cannot be drawn ({in_short(error)})") from error
+    try:
+        write_trace(target, trace)
     except OSError as error:
-        raise InputError(f"{target} cannot be written: {error.strerror}") from error
+        raise InputError(f"{target} cannot be written: {error.strerror or error}") from error
 
 
 def stripped(folder: ModelFolder, feeds: Sequence[Feed], experts: Sequence[int]) -> list[dict[str, Any]]:

@@ -25,6 +25,8 @@ from crashpath.coverage.tracer import FeedError, FolderError, Tracer
 from crashpath.coverage.tracing import Tracing
 from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
 from crashpath.coverage.wholefile import write_whole
+from crashpath.dashboard.coverage_work import Feed, drawn, feeds_of, traced
+from crashpath.dashboard.errors import InputError
 from crashpath.ingest import migrate, upgrade
 from crashpath.ingest.store import Store, connect, open_store
 from crashpath.ingest.tables_evidence import CoverageRun
@@ -497,3 +499,37 @@ def test_ids_of_runs_of_an_older_store(tmp_path: Path) -> None:
             (1, "r1"), (3, None), (4, "r2"),
         ]  # fmt: skip
         assert session.execute(text("SELECT run_id FROM coverage_hit ORDER BY run_id")).all() == [(1,), (3,), (4,)]
+
+
+def test_the_target_is_blamed_for_what_it_did_alone(tmp_path: Path) -> None:
+    """A drawing that cannot be written names its file; one that cannot be made names the feed, and why."""
+    folder = tiny_folder(tmp_path / "m")
+    feed = feeds_of(folder, ())[0]
+    target = tmp_path / "none" / "one.json"
+    with pytest.raises(InputError, match=r"one\.json cannot be written: No such file"):
+        drawn(folder, feed, ("CPUExecutionProvider",), target)
+    target = tmp_path / "one.json"
+    folder.fallback.unlink()
+    with pytest.raises(InputError, match=r"golden\.npz cannot be drawn"):
+        drawn(folder, feed, ("CPUExecutionProvider",), target)
+    assert not target.exists()
+
+
+def test_a_folder_that_cannot_be_traced_is_told_in_a_sentence(tmp_path: Path) -> None:
+    """An artefact that is broken is no defect of crashpath: the folder is named, with the reason, in one line."""
+    folder = tiny_folder(tmp_path / "m")
+    folder.fallback.write_bytes(b"no archive")
+    with pytest.raises(InputError, match="cannot be traced") as raised:
+        traced(folder, feeds_of(folder, ()), ("CPUExecutionProvider",), "")
+    assert (str(folder.path) in str(raised.value), "\n" in str(raised.value)) == (True, False)
+
+
+def test_each_path_that_fails_on_a_feed_is_named(tmp_path: Path) -> None:
+    """A feed on which both fail is one line with both errors; the others count."""
+    folder = tiny_folder(tmp_path / "m", kind="gather")
+    bad = Feed("bad.npz", {"ids": np.array([99], np.int64)})
+    run, (told,) = traced(folder, [*feeds_of(folder, ()), bad], ("CPUExecutionProvider",), "")
+    assert told.startswith("bad.npz: the main path raised ")
+    assert "; the fallback raised " in told
+    assert run.seen[0].trace.hits
+    assert run.requests == 2
