@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import importlib.util
+import random
+import sys
+from collections import Counter
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -288,3 +292,82 @@ def test_arms_that_no_run_takes_stand_apart(tmp_path: Path) -> None:
     assert "aten::cos" not in counted
     assert not any(unit.id in hits for unit in tracer.declared.units if unit.reason == NEVER)
     assert {unit.label for unit in tracer.declared.units if unit.counted and not hits.get(unit.id)} == set()
+
+
+def _script(rng: random.Random, depth: int, indent: str) -> list[str]:
+    """Lines that a random script has below that indent."""
+    lines: list[str] = []
+    for _ in range(rng.randint(1, 3)):
+        kind = rng.choice(("add", "add", "if", "if", "for", "assert", "return", "raise")) if depth else "add"
+        if kind == "add":
+            lines.append(f"x = x.add_({rng.randint(1, 40)}.0).fmod(97.0)")
+        elif kind == "if":
+            lines.append(f"if int(x.sum()) % {rng.randint(2, 4)} == 0:")
+            lines += _script(rng, depth - 1, "    ")
+            lines += ["else:", *_script(rng, depth - 1, "    ")] if rng.random() < 0.6 else []
+        elif kind == "for":
+            lines.append(f"for _ in range({rng.randint(1, 3)}):")
+            lines += _script(rng, depth - 1, "    ")
+        elif kind == "assert":
+            lines.append("assert int(x.sum()) % 11 != 0, 'eleven'")
+        elif kind == "return":
+            lines += ["if int(x.sum()) % 5 == 0:", "    return x.mul(3.0)"]
+        else:
+            lines += ["if int(x.sum()) % 7 == 0:", "    x = x.sub(0.5)", "    raise ValueError('seven')"]
+    return [indent + line for line in lines]
+
+
+def _by_line(model: nn.Module, file: str, feeds: Sequence[Arrays]) -> tuple[Counter[int], list[Any]]:
+    """Run a model in Python itself; how often each line of its file ran, and the answers, ``None`` for a raise."""
+    ran: Counter[int] = Counter()
+    answers: list[Any] = []
+
+    def look(frame: Any, event: str, _: Any) -> Any:
+        if frame.f_code.co_filename != file:
+            return None
+        ran[frame.f_lineno] += event == "line"
+        return look
+
+    before = sys.gettrace()
+    for feed in feeds:
+        sys.settrace(look)
+        try:
+            answers.append(model(torch.from_numpy(feed["x"].copy())).numpy())
+        except (AssertionError, ValueError):
+            answers.append(None)
+        finally:
+            sys.settrace(before)
+    return ran, answers
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_random_scripts_are_counted_as_python_counts_their_lines(tmp_path: Path, seed: int) -> None:
+    """Loops, branches, early returns, asserts and raises: each operator is hit as often as Python ran its line."""
+    name = f"random_script_{seed}"
+    file = tmp_path / f"{name}.py"
+    lines = ["x = x.add_(1.0)", *_script(random.Random(seed), 3, ""), "return x"]
+    body = ["    def forward(self, x: Tensor) -> Tensor:", *(" " * 8 + line for line in lines)]
+    file.write_text("\n".join(["from torch import Tensor, nn", "class Random(nn.Module):", *body, ""]))
+    spec = importlib.util.spec_from_file_location(name, file)
+    assert spec is not None
+    assert spec.loader is not None
+    sys.modules[name] = module = importlib.util.module_from_spec(spec)  # where torch looks for the source
+    spec.loader.exec_module(module)
+    feeds: list[Arrays] = [{"x": np.full((1, 2), value, np.float32)} for value in range(12)]
+    ran, right = _by_line(module.Random(), str(file), feeds)
+    given: list[Any] = []
+    with FallbackTracer(scripted(tmp_path / "m", module.Random()), timed=False) as tracer:
+        for feed in feeds:
+            try:
+                given.append(tracer.run(feed)["y0"])
+            except torch.jit.Error:
+                given.append(None)
+    del sys.modules[name]
+    for one, other in zip(given, right, strict=True):
+        np.testing.assert_array_equal(one, other)
+    hits = tracer.trace().hits
+    told = [unit for unit in tracer.declared.units if unit.label in ("aten::add_", "aten::mul", "aten::sub")]
+    assert told
+    assert any(one is not None for one in right)
+    for unit in told:
+        assert (unit.counted, hits.get(unit.id, 0)) == (True, ran[int(unit.where.rpartition(":")[2])])
