@@ -71,6 +71,9 @@ def open_watched(
     options.add_session_config_entry("session.record_ep_graph_assignment_info", "1")
     if saved is not None:
         options.optimized_model_filepath = str(saved)
+        beside = saved.with_suffix(".weights").name  # one file holds no more than two gigabytes
+        options.add_session_config_entry("session.optimized_model_external_initializers_file_name", beside)
+        options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
     session = ort.InferenceSession(str(graph), options, providers=list(providers), enable_fallback=False)
     session.disable_fallback()
     return session

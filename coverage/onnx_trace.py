@@ -116,7 +116,8 @@ class MainTracer:
             gone = self._lacking(places)
             self._marked = gone & waiting
             self._gone = gone - waiting
-        saved.unlink()
+        for file in Path(self._scratch.name).glob("session.*"):
+            file.unlink()
         self._session = session
         for group in session.get_provider_graph_assignment_info():
             self._assigned |= {place_of(node.name): group.ep_name for node in group.get_nodes()}

@@ -148,6 +148,39 @@ def test_a_function_of_another_opset(tmp_path: Path) -> None:
     assert counted == set(hits)
 
 
+def test_bodies_inside_a_function(tmp_path: Path) -> None:
+    """Branches and turns in a function are counted at each call; the attribute of a call decides which are taken."""
+    text = """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+    g (float[n,4] x) => (float[n,4] y) { a, spare = my.F<turns = 0, up = 1>(x)
+                                         y, other = my.F<turns = 3, up = 0>(a) }
+    <domain: "my", opset_import: ["" : 18]>
+    F <turns, up> (q) => (r, other) {
+      count = Constant<value_int: int = @turns>()
+      number = Constant<value_int: int = @up>()
+      flag = Cast<to = 9>(number)
+      go = Constant<value = bool {1}>()
+      s = Loop (count, go, q) <body = b (int64 i, bool on, float[n,4] t) => (bool still, float[n,4] u) {
+        still = Identity(on)
+        u = If (flag) <then_branch = p () => (float[n,4] v) { v = Mish(t) },
+                       else_branch = e () => (float[n,4] w) { w = HardSwish(t) }>
+      }>
+      r = If (flag) <then_branch = p () => (float[n,4] v) { v = Mish(q) },
+                     else_branch = e () => (float[n,4] w) { w = Add(s, q) }>
+      other = Neg(r)
+    }"""
+    _, hits, counted = traced(folder_of(tmp_path, text), {"x": X}, {"x": X})
+    for call, turns, branch in (("/0:F", 0, "then_branch/0:Mish"), ("/1:F", 3, "else_branch/0:Add")):
+        body = f"{call}/4:Loop/body"
+        expected = dict.fromkeys([call, *(f"{call}/{one}" for one in ("2:Cast", "4:Loop", "5:If", "6:Neg"))], 2)
+        expected |= {f"{call}/5:If/{branch}": 2}
+        taken = (f"{body}/0:Identity", f"{body}/1:If", f"{body}/1:If/else_branch/0:HardSwish")
+        expected |= dict.fromkeys(taken, 2 * turns)
+        assert {unit: count for unit, count in hits.items() if unit.startswith(call)} == {
+            unit: count for unit, count in expected.items() if count
+        }
+    assert len(counted) == 2 * 11
+
+
 LOOPS = """<ir_version: 9, opset_import: ["" : 18]>
 g (float[n,4] x, int64 turns) => (float[n,4] y, float[m,4] z) {
   go = Constant<value = bool {1}>()
@@ -228,12 +261,15 @@ def _beside(place: Path) -> ModelFolder:
     """A graph with external data, a function and a node that is replaced."""
     model = parser.parse_model(
         """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
-        g (float[n,4] x) => (float[n,4] y) { a = my.F(x, w)
+        g (float[n,4] x) => (float[n,4] y) { a = my.F(x, w, v)
                                              y = Mish(a) }
         <domain: "my", opset_import: ["" : 18]>
-        F (q, w) => (r) { r = MatMul(q, w) }"""
+        F (q, w, v) => (r) { s = MatMul(q, w)
+                             r = MatMul(s, v) }"""
     )
-    model.graph.initializer.append(onnx.numpy_helper.from_array(np.eye(4, dtype=np.float32), "w"))
+    weight = np.arange(4 * 512, dtype=np.float32).reshape(4, 512)
+    for name, array in (("w", weight), ("v", weight.T.copy())):
+        model.graph.initializer.append(onnx.numpy_helper.from_array(array / 1000, name))
     return folder_of(
         place, model, save_as_external_data=True, location="weights.bin", size_threshold=0, convert_attribute=False
     )
@@ -244,7 +280,7 @@ def test_weights_beside_the_graph(tmp_path: Path) -> None:
     folder = _beside(tmp_path)
     assert (tmp_path / "weights.bin").exists()
     _, hits, counted = traced(folder, {"x": X})
-    assert hits == {"/0:F": 1, "/0:F/0:MatMul": 1, "/1:Mish": 1}
+    assert hits == {"/0:F": 1, "/0:F/0:MatMul": 1, "/0:F/1:MatMul": 1, "/1:Mish": 1}
     assert counted == set(hits)
 
 
