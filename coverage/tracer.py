@@ -185,8 +185,8 @@ class Tracer:
         if self._shipped[0] != len(self._feeds):
             try:
                 found = shipped(self.folder, self._providers, self._feeds)
-            except Exception:  # noqa: BLE001  # a feed that the model refuses is told by the traced run
-                found = None
+            except Exception as error:  # noqa: BLE001  # a library's, or a disk's: what was traced counts all the same
+                found = Shipped(0, 0, (), (f"what the session that ships runs is not known ({in_short(error)})",))
             self._shipped = (len(self._feeds), found)
         return self._shipped[1]
 

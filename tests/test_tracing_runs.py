@@ -335,6 +335,22 @@ def test_the_session_that_ships_is_asked_once(tmp_path: Path, monkeypatch: pytes
     assert asked == [1]
 
 
+def test_the_session_that_ships_is_never_silent(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where what it runs cannot be found out, the traced run counts, and the reason is told in a line."""
+
+    def full(*_: object) -> Shipped:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(tracers, "shipped", full)
+    folder = tiny_folder(tmp_path / "m")
+    with Tracer(folder, data=tmp_path / "runs") as tracer:
+        tracer.run(folder.golden()[0])
+    (run,) = map(read_run, run_files([tmp_path / "runs"]))
+    told = run.seen[0].trace.shipped
+    assert told is not None
+    assert ("No space left" in told.problems[0], bool(run.seen[0].trace.hits)) == (True, True)
+
+
 OPEN = (TensorSpec("x", "float32", ("batch", "tokens")), TensorSpec("y", "float32", (3,)))
 
 
