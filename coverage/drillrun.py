@@ -6,12 +6,14 @@ import tempfile
 from collections import Counter
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import replace
 from pathlib import Path
 
 from crashpath.coverage.drill import DrillError, drive
 from crashpath.coverage.drillcase import Case, not_here, null_result
 from crashpath.coverage.drillcells import DrillResult
 from crashpath.coverage.drillfolder import built_in_folder
+from crashpath.coverage.drillsaid import Said
 from crashpath.coverage.drillstage import Pace, Stage, opened
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.events import Listener
@@ -32,7 +34,8 @@ def folder_to_drill(model: Path | None) -> Iterator[ModelFolder]:
 class Runner:
     """Drives cases one after the other; a context, as it keeps the session of the last one open.
 
-    ``versions`` are those of the libraries that ran, known once a session was open.
+    ``versions`` are those of the libraries that ran, known once a session was open. ``said`` has what this process
+    writes on its standard error: where the paths run in it, that is what the struck process printed.
     """
 
     def __init__(
@@ -44,7 +47,9 @@ class Runner:
         pace: Pace,
         listeners: tuple[Listener, ...] = (),
         providers: tuple[str, ...] = (CPU,),
+        said: Said | None = None,
     ) -> None:
+        self._said = said
         self._folder = folder
         self._isolation = isolation
         self._policy = policy
@@ -54,8 +59,7 @@ class Runner:
         self._open = ExitStack()
         self._stage: Stage | None = None
         self.versions: tuple[tuple[str, str], ...] = ()
-        self.routes: Counter[str] = Counter()
-        """Declared edges that the sessions took, those that were closed."""
+        self._routes: Counter[str] = Counter()
 
     def __enter__(self) -> Runner:
         return self
@@ -63,10 +67,16 @@ class Runner:
     def __exit__(self, *error: object) -> None:
         self.close()
 
+    @property
+    def routes(self) -> Counter[str]:
+        """How often the sessions took each declared edge, up to now."""
+        if self._stage is None:
+            return self._routes
+        return self._routes + Counter(dict(self._stage.session.facts().figures.routes))
+
     def close(self) -> None:
         """Close the session that is open."""
-        if self._stage is not None:
-            self.routes.update(dict(self._stage.session.facts().figures.routes))
+        self._routes = self.routes
         self._stage = None
         self._open.close()
 
@@ -95,6 +105,16 @@ class Runner:
         return self._stage
 
     def _drive(self, case: Case) -> DrillResult:
+        if self._said is None:
+            return self._driven(case)
+        self._said.put_aside()
+        result = self._driven(case)
+        if self._isolation != "in_process":
+            return result
+        parts = (self._said.taken().strip(), result.printed)
+        return replace(result, printed="\n".join(part for part in parts if part))
+
+    def _driven(self, case: Case) -> DrillResult:
         shared = self._policy.falls_back and not self._policy.sticky and not self._policy.once
         fresh = self._stage is None
         try:
