@@ -40,35 +40,62 @@ class Evidence:
 def store_drills(
     session: Session, evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult] = ()
 ) -> int:
-    """Add a run, its drills and the routes that its sessions took, and return the run's id.
+    """Add a whole run, its drills and the routes that its sessions took, and return the run's id."""
+    run = begin_run(session, evidence)
+    add_to_run(session, run, evidence, results, mixes, {})
+    return run
 
-    Cases that could not be driven are in the run's detail.
-    """
-    versions: Json = dict(evidence.versions)
+
+def begin_run(session: Session, evidence: Evidence) -> int:
+    """Add a run in which nothing was driven yet, and return its id."""
     run = CoverageRun(
         at=evidence.at,
         release=evidence.release,
         model=evidence.model,
         model_hash=evidence.model_hash,
         origin=ORIGIN,
-        versions=versions,
+        versions=dict(evidence.versions),
         detail={
             "policy": evidence.policy,
             "providers": list(evidence.providers),
             "limits": dict(evidence.limits),
-            "not_driven": [_not_driven(one) for one in results if one.verdict is Verdict.NULL],
-            "mixes": [mix_json(mix) for mix in mixes],
+            "not_driven": [],
+            "mixes": [],
         },
     )
     session.add(run)
     session.flush()
-    session.add_all(_row(run.id, evidence, versions, one) for one in results if one.verdict is not Verdict.NULL)
-    session.add_all(
-        CoverageHit(run_id=run.id, path="", kind=Kind.ROUTE, unit=route, hits=count, counted=True)
-        for route, count in evidence.routes
-        if count
-    )
     return run.id
+
+
+def add_to_run(
+    session: Session,
+    run_id: int,
+    evidence: Evidence,
+    results: Sequence[DrillResult],
+    mixes: Sequence[MixResult],
+    told: Json,
+) -> None:
+    """Add drills to a run: ``evidence.at`` is when they ended, its versions and routes are those of all up to now.
+
+    Cases that could not be driven, and what is ``told`` besides, are in the run's detail.
+    """
+    run = session.get_one(CoverageRun, run_id)
+    versions: Json = dict(evidence.versions)
+    refused = [_not_driven(one) for one in results if one.verdict is Verdict.NULL]
+    more = {
+        "not_driven": [*run.detail["not_driven"], *refused],
+        "mixes": [*run.detail["mixes"], *(mix_json(mix) for mix in mixes)],
+    }
+    run.versions = versions
+    run.detail = run.detail | more | told
+    session.add_all(_row(run_id, evidence, versions, one) for one in results if one.verdict is not Verdict.NULL)
+    hits = {hit.unit: hit for hit in session.scalars(select(CoverageHit).where(CoverageHit.run_id == run_id))}
+    for route, count in evidence.routes:
+        if route in hits:
+            hits[route].hits = count
+        elif count:
+            session.add(CoverageHit(run_id=run_id, path="", kind=Kind.ROUTE, unit=route, hits=count, counted=True))
 
 
 def _row(run_id: int, evidence: Evidence, versions: Json, result: DrillResult) -> Drill:
