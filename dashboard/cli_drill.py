@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+import sys
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -16,37 +14,38 @@ import typer
 
 from crashpath.coverage.drill import DrillError
 from crashpath.coverage.drillcase import Case, cases_of
-from crashpath.coverage.drillcells import DrillResult, Verdict
+from crashpath.coverage.drillcells import Verdict
 from crashpath.coverage.drillclaim import claimed
+from crashpath.coverage.drillkept import Kept, planned
 from crashpath.coverage.drilllogs import write_logs
-from crashpath.coverage.drillmix import Mix, MixResult, mixable, patient
+from crashpath.coverage.drillmix import mixable
 from crashpath.coverage.drillplan import ISOLATIONS
-from crashpath.coverage.drillrun import Runner, folder_to_drill
-from crashpath.coverage.drillstage import Pace, opened
-from crashpath.coverage.drillstore import Evidence, store_drills
+from crashpath.coverage.drillrun import folder_to_drill
+from crashpath.coverage.drillstage import Pace
+from crashpath.coverage.drillstore import Evidence
 from crashpath.coverage.faults import FAULTS
 from crashpath.coverage.field import FieldRow, Names, field_against_proof
 from crashpath.dashboard.drill_json import document, fault_json
 from crashpath.dashboard.drill_text import (
-    LEGEND,
-    claim_line,
-    drill_line,
+    claim_lines,
     field_lines,
     mix_lines,
     nothing_driven,
     opening_lines,
+    repeat_lines,
     summary_lines,
     verdict_line,
+    wrapped,
 )
+from crashpath.dashboard.drill_work import Order, Work, ended_in_order, evidence_of, writable_store, write_outside
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
-from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
+from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
-from crashpath.ingest.store import open_store
+from crashpath.ingest.store import Store
 from crashpath.runtime.diagnose import CHECKS
 from crashpath.runtime.errors import ServingError
-from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.look import CPU
 from crashpath.runtime.policy import POLICIES
 
@@ -55,7 +54,6 @@ Isolation = StrEnum("Isolation", {name: name for name in (*ISOLATIONS, BOTH)})  
 Preset = StrEnum("Preset", {name: name for name in POLICIES})  # type: ignore[misc]  # names come from the runtime
 
 _BOTH, _BREAKER = Isolation(BOTH), Preset("breaker")
-Say = Callable[[str], None]
 
 
 def register(app: typer.Typer) -> None:
@@ -116,66 +114,108 @@ def drill(
 
     Exit 0: driven, and every cell that applies holds. 5: nothing could be driven here. 6: a cell or a mix is red.
     """
-    cases = _chosen(fault or [], failure_class, everything or (n > 0 and not fault and failure_class is None))
-    isolations = ISOLATIONS if isolation == BOTH else (str(isolation),)
-    say: Say = _silent if as_json else _aloud
-    setting = Setting(str(policy), tuple(provider), Pace())
+    chosen = fault or []
+    if everything and (chosen or failure_class is not None):
+        one = "--fault" if chosen else "--class"
+        raise UsageError(f"--all drives every fault, {one} only some: say one of them.")
+    cases = _chosen(chosen, failure_class, everything or (n > 0 and not chosen and failure_class is None))
+    isolations = tuple(ISOLATIONS) if isolation == BOTH else (str(isolation),)
+    if n and not any(mixable(cases, one) for one in isolations):
+        raise UsageError("None of these faults can strike single requests; choose others for --n.")
+    driven = cases if everything or not n else ()
+    order = Order(driven, cases if n else (), isolations, str(policy), tuple(provider), Pace(), n, seed)
+    face = Face(model, release, logs, max_age, as_json)
+    return _driven(order, face, load_settings(db=db).db if store else None)
+
+
+@dataclass(frozen=True, slots=True)
+class Face:
+    """What was asked for besides the order: whose evidence it is, where logs go, how it is told."""
+
+    model: Path | None
+    release: str
+    logs: Path | None
+    max_age: int
+    as_json: bool
+
+    def say(self, line: str) -> None:
+        """Print for people; where a document was asked for, it is all that is printed."""
+        if not self.as_json:
+            for one in wrapped(line, console().width):
+                sys.stdout.write(f"{one}\n")  # not past a progress bar, as a console of its own would
+            sys.stdout.flush()
+
+
+def _driven(order: Order, face: Face, url: str | None) -> int:
+    with ended_in_order() as ending, writable_store(url) as store, _spoken(), folder_to_drill(face.model) as folder:
+        plan = planned(order.drills, order.mixed, order.isolations)
+        for line in opening_lines(folder, order.policy, order.providers, order.pace, plan):
+            face.say(line)
+        kept = Kept(store, evidence_of(folder, face.release, order), plan)
+        work = Work(folder, order, kept, ending, face.say, bar=sys.stderr.isatty() and not face.as_json)
+        whole = False
+        try:
+            work.drive()
+            whole = True
+        except KeyboardInterrupt:
+            complain(f"Stopped: {kept.early}.")
+            return Exit.FAILED
+        finally:
+            with ending.held():
+                _keep_logs(face.logs, kept, work.outside)
+                _report(order, face, store if whole else None, kept, whole)
+    if any(one.verdict is Verdict.RED for one in kept.results) or any(mix.faulty for mix in kept.mixes):
+        return Exit.RED
+    return Exit.PARTIAL if nothing_driven(kept.results, kept.mixes) else Exit.DONE
+
+
+@contextmanager
+def _spoken() -> Iterator[None]:
     try:
-        with _ended_in_order(), folder_to_drill(model) as folder:
-            _say_all(say, opening_lines(folder, setting.policy, setting.providers, setting.pace))
-            routes: Counter[str] = Counter()
-            driven = cases if everything or not n else ()
-            results, versions = _drive(folder, driven, isolations, setting, say, routes)
-            mixes = _mixes(folder, cases, isolations, setting, n, seed, say) if n else ()
-            evidence = _evidence(folder, release, setting, versions or (mixes[0].versions if mixes else ()))
-            evidence = replace(evidence, routes=tuple(routes.items()))
+        yield
     except ServingError as error:
         raise InputError(str(error)) from error
     except DrillError as error:
         raise InputError(f"The drills cannot be driven: {error}") from error
+
+
+def _keep_logs(logs: Path | None, kept: Kept, outside: str) -> None:
     if logs is not None:
-        write_logs(logs, results)
-    rows = _store(load_settings(db=db).db, evidence, results, mixes, max_age) if store else ()
-    if as_json:
-        emit(document(evidence, results, mixes, rows))
-    else:
-        _say_all(say, field_lines(rows, evidence.model, max_age))
-        _say_all(say, (*summary_lines(results), *mix_lines(mixes)))
-        say(claim_line(claimed(results, mixes)))
-        say(verdict_line(results, mixes))
-    if any(one.verdict is Verdict.RED for one in results) or any(mix.faulty for mix in mixes):
-        return Exit.RED
-    return Exit.PARTIAL if nothing_driven(results, mixes) else Exit.DONE
-
-
-@dataclass(frozen=True, slots=True)
-class Setting:
-    """What all drills of a command have in common."""
-
-    policy: str
-    providers: tuple[str, ...]
-    pace: Pace
-
-
-@contextmanager
-def _ended_in_order() -> Iterator[None]:
-    """Take SIGTERM as Ctrl-C meanwhile, so that workers, mounts, groups and folders are taken away then, too."""
-    if threading.current_thread() is not threading.main_thread():
-        yield  # only the main thread may say what a signal does
+        write_logs(logs, kept.results)
+    if not outside.strip():
         return
-    before = signal.signal(signal.SIGTERM, signal.default_int_handler)
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGTERM, before)
+    if logs is None:
+        complain(f"{len(outside.splitlines())} lines came on standard error outside of drills; --logs DIR keeps them.")
+    else:
+        complain(f"What came on standard error outside of drills is in {write_outside(logs, outside)}.")
 
 
-def _silent(line: str) -> None:
-    """Say nothing: the document is all that is printed."""
+def _report(order: Order, face: Face, store: Store | None, kept: Kept, whole: bool) -> None:
+    """Print the document, or the sums; of a run that ended early those of what was driven, and that it did."""
+    rows = () if store is None else _field(store, kept.evidence, face.max_age)
+    if face.as_json:
+        emit(document(kept.evidence, kept.results, kept.mixes, rows) | ({} if whole else {"ended_early": kept.early}))
+        return
+    lines = [*field_lines(rows, kept.evidence.model, face.max_age)]
+    lines += (*summary_lines(kept.results), *mix_lines(kept.mixes), *claim_lines(claimed(kept.results, kept.mixes)))
+    verdict = verdict_line(kept.results, kept.mixes)
+    if whole or verdict.startswith("RED"):
+        lines.append(verdict)
+    options = [f"--provider={one}" for one in order.providers if order.providers != (CPU,)]
+    options += [f"--policy={order.policy}"] if order.policy != _BREAKER else []
+    lines += repeat_lines(kept.results, face.model, options)
+    if not whole:
+        lines.append(kept.early)
+    for line in lines:
+        face.say(line)
 
 
-def _aloud(line: str) -> None:
-    console().print(line, markup=False, overflow="fold")
+def _field(store: Store, evidence: Evidence, max_age: int) -> tuple[FieldRow, ...]:
+    """Return what stands against the field now."""
+    checks = [Names(check.id, check.prevents) for check in CHECKS]
+    since = datetime.now(UTC) - timedelta(days=max_age)
+    with store.read() as session:
+        return field_against_proof(session, checks, model_hash=evidence.model_hash, since=since)
 
 
 def _chosen(ids: Sequence[str], failure_class: str | None, everything: bool) -> tuple[Case, ...]:
@@ -194,84 +234,3 @@ def _chosen(ids: Sequence[str], failure_class: str | None, everything: bool) -> 
     if not cases:
         raise UsageError("None of these faults can be drilled; crashpath faults says which can.")
     return cases
-
-
-def _drive(
-    folder: ModelFolder,
-    cases: Sequence[Case],
-    isolations: Sequence[str],
-    setting: Setting,
-    say: Say,
-    routes: Counter[str],
-) -> tuple[list[DrillResult], tuple[tuple[str, str], ...]]:
-    """Drive the cases; ``routes`` gets the edges that the sessions took."""
-    results: list[DrillResult] = []
-    versions: dict[str, str] = {}
-    if cases:
-        say(LEGEND)
-    for isolation in isolations if cases else ():
-        with Runner(
-            folder, isolation, POLICIES[setting.policy], pace=setting.pace, providers=setting.providers
-        ) as runner:
-            for result in runner.run(cases):
-                results.append(result)
-                say(drill_line(result))
-            versions |= dict(runner.versions)
-        routes.update(runner.routes)
-    return results, tuple(versions.items())
-
-
-def _mixes(
-    folder: ModelFolder,
-    cases: Sequence[Case],
-    isolations: Sequence[str],
-    setting: Setting,
-    n: int,
-    seed: int,
-    say: Say,
-) -> tuple[MixResult, ...]:
-    usable = {isolation: mixable(cases, isolation) for isolation in isolations}
-    if not any(usable.values()):
-        raise UsageError("None of these faults can strike single requests; choose others for --n.")
-    results = []
-    for isolation, mine in usable.items():
-        if not mine:
-            say(f"no mix in {isolation}: none of these faults can strike single requests there")
-            continue
-        say(f"{n:,} requests under a mix of {len(mine)} faults in {isolation} …")
-        policy = patient(POLICIES[setting.policy])
-        with opened(folder, isolation, policy, pace=setting.pace, providers=setting.providers) as stage:
-            results.append(Mix(stage, mine, seed).run(n))
-    return tuple(results)
-
-
-def _evidence(folder: ModelFolder, release: str, setting: Setting, versions: tuple[tuple[str, str], ...]) -> Evidence:
-    limits = asdict(replace(folder.limits, load_s=setting.pace.load))
-    return Evidence(
-        datetime.now(UTC),
-        release,
-        folder.name,
-        folder.hash,
-        setting.policy,
-        versions,
-        setting.providers,
-        tuple(limits.items()),
-    )
-
-
-def _store(
-    url: str, evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult], max_age: int
-) -> tuple[FieldRow, ...]:
-    """Keep what was driven, and return what stands against the field now."""
-    checks = [Names(check.id, check.prevents) for check in CHECKS]
-    with open_store(url) as store:
-        with store.write() as session:
-            store_drills(session, evidence, results, mixes)
-        with store.read() as session:
-            since = evidence.at - timedelta(days=max_age)
-            return field_against_proof(session, checks, model_hash=evidence.model_hash, since=since)
-
-
-def _say_all(say: Say, lines: Iterable[str]) -> None:
-    for line in lines:
-        say(line)

@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+import textwrap
 from collections import Counter
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 
 from crashpath.coverage.claims import shown
 from crashpath.coverage.drillcells import CELLS, DrillResult, Verdict
 from crashpath.coverage.drillclaim import DRILL, REQUEST, Claim
+from crashpath.coverage.drillkept import Planned
 from crashpath.coverage.drillmix import MixResult
 from crashpath.coverage.drillstage import Pace
 from crashpath.coverage.field import FieldPart, FieldRow, Standing, shares
@@ -37,10 +42,28 @@ def reasons(one: DrillResult) -> tuple[str, ...]:
     return tuple(f"{cell.name}: {cell.why}" for cell in one.cells if cell.value is False)
 
 
-def opening_lines(folder: ModelFolder, policy: str, providers: Sequence[str], pace: Pace) -> Iterator[str]:
-    """What is driven, and under which limits."""
+def wrapped(line: str, width: int) -> Iterator[str]:
+    """Break a text into lines of at most ``width``; what goes on keeps its indent, and a number its unit."""
+    for one in line.split("\n"):
+        indent = one[: len(one) - len(one.lstrip(" "))]
+        bound = re.sub(r"(?<=\d) %", "\u00a0%", one)  # textwrap breaks at no such space
+        parts = textwrap.wrap(bound, width, subsequent_indent=indent, break_on_hyphens=False) or [""]
+        yield from (part.replace("\u00a0%", " %") for part in parts)
+
+
+def percent(share: float) -> str:
+    """A share for people: ``91.3 %``."""
+    return f"{100 * share:.1f} %"
+
+
+def opening_lines(
+    folder: ModelFolder, policy: str, providers: Sequence[str], pace: Pace, plan: Planned
+) -> Iterator[str]:
+    """What is driven, how much of it, and under which limits."""
     yield f"{folder.name} {folder.hash}, policy {policy}, main path on {', '.join(providers)}"
     yield f"deadline {folder.limits.deadline_ms:g} ms, a load may take {pace.load:g} s"
+    if plan.drills:
+        yield f"{plan.drills} drills to come"
 
 
 def summary_lines(results: Sequence[DrillResult]) -> Iterator[str]:
@@ -76,14 +99,16 @@ def mix_lines(mixes: Sequence[MixResult]) -> Iterator[str]:
             yield f"    {error}"
 
 
-def claim_line(claim: Claim) -> str:
-    """What may be claimed, of what, by how many trials."""
+def claim_lines(claim: Claim) -> Iterator[str]:
+    """What may be claimed, of what, by how many trials; without a trial, nothing."""
+    if not claim.trials:
+        return
     what = {
         DRILL: "of such drills leave no request without its right answer",
         REQUEST: "of requests that meet a fault are answered rightly",
     }[claim.unit]
-    return (
-        f"claim: at least {shown(claim.bound)} {what} "
+    yield (
+        f"claim: at least {shown(claim.bound).replace('%', ' %')} {what} "
         f"({claim.trials:,} trials, each a {claim.unit}, {claim.misses:,} missed; 95 % confidence, Clopper-Pearson)"
     )
 
@@ -97,6 +122,16 @@ def verdict_line(results: Sequence[DrillResult], mixes: Sequence[MixResult]) -> 
     if nothing_driven(results, mixes):
         return "NOTHING DRIVEN: no fault could be raised here, so nothing is proven; the lines above say why"
     return "GREEN: every cell that applies holds"
+
+
+def repeat_lines(results: Sequence[DrillResult], model: Path | None, options: Sequence[str]) -> Iterator[str]:
+    """How to repeat the first red drill alone, in the same setting: a machine under load can be why it is red."""
+    red = next((one for one in results if one.verdict is Verdict.RED), None)
+    if red is None:
+        return
+    folder = () if model is None else ("--model", str(model))
+    command = ("crashpath", "drill", "--fault", red.fault, *folder, "--isolation", red.isolation, *options)
+    yield f"load on the machine can make a drill red; repeat it alone: {shlex.join(command)}"
 
 
 def nothing_driven(results: Sequence[DrillResult], mixes: Sequence[MixResult]) -> bool:
@@ -113,11 +148,11 @@ def field_lines(rows: Sequence[FieldRow], model: str, days: int) -> Iterator[str
     for row in rows:
         for part in row.parts:
             yield (
-                f"{row.failure_class:16} {part.phase:8} {part.crashes:>8,} {part.share:>7.1%}  "
+                f"{row.failure_class:16} {part.phase:8} {part.crashes:>8,} {percent(part.share):>7}  "
                 f"{_standing(part, row.checks)}"
             )
     found = shares(rows)
-    yield " · ".join(f"{found[one]:.1%} {one}" for one in Standing)
+    yield " · ".join(f"{percent(found[one])} {one}" for one in Standing)
 
 
 def _standing(part: FieldPart, checks: Sequence[str]) -> str:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import json
 import re
+import sqlite3
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
@@ -14,6 +16,7 @@ from crashpath.coverage.drillcells import CELLS
 from crashpath.coverage.drillplan import device_is_here
 from crashpath.coverage.faults import FAULTS
 from crashpath.dashboard.cli import run
+from crashpath.dashboard.drill_text import wrapped
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.store import open_store
@@ -76,6 +79,22 @@ def test_lines_for_people(url: str, capsys: pytest.CaptureFixture[str]) -> None:
     assert "requests were sent while a fault was there" in out
     assert "each a drill" in " ".join(out.split())
     assert max(len(line) for line in out.splitlines()) <= 80
+    assert re.search(r"\d %", out)
+    assert not re.search(r"\d%", out)
+    assert "repeat it alone" not in out
+    assert "\n2 drills to come\n" in out
+
+
+@pytest.mark.parametrize("width", [80, 60])
+def test_what_is_wrapped_keeps_its_indent(width: int) -> None:
+    """A note that goes on is indented as it began, nothing is lost, and no number stands apart from its unit."""
+    note = "    raised: it would end or freeze the process that serves: only a worker of its own can be struck, 91.3 %"
+    lines = list(wrapped(f"a line\n{note}", width))
+    assert lines[0] == "a line"
+    assert len(lines) > 2
+    assert all(line.startswith("    ") and line[4] != " " and len(line) <= width for line in lines[1:])
+    assert " ".join(line.strip() for line in lines[1:]) == note.strip()
+    assert list(wrapped("1234567 91.3 %", 13)) == ["1234567", "91.3 %"]
 
 
 def test_a_red_drill_is_exit_6(url: str, capsys: pytest.CaptureFixture[str]) -> None:
@@ -84,6 +103,8 @@ def test_a_red_drill_is_exit_6(url: str, capsys: pytest.CaptureFixture[str]) -> 
     out = capsys.readouterr().out
     assert code == Exit.RED
     assert "answered: HostMemory" in " ".join(out.split())
+    again = "repeat it alone: crashpath drill --fault model-request-memory --isolation in_process --policy=account"
+    assert again in " ".join(out.split())
     assert not Path("drills.db").exists()
 
 
@@ -127,6 +148,7 @@ def test_nothing_driven_is_not_green(url: str, capsys: pytest.CaptureFixture[str
     assert "NOTHING DRIVEN" in out
     assert "GREEN" not in out
     assert "no device" in out
+    assert "claim" not in out
 
 
 @pytest.mark.skipif(device_is_here(), reason="there is a device here")
@@ -165,6 +187,9 @@ def test_what_stands_against_the_field(url: str, tmp_path: Path, capsys: pytest.
         (["drill", "--fault", "ort-opset"], "can be drilled"),
         (["drill", "--class", "nope"], "nope"),
         (["drill", "--all", "--policy", "nope"], "sticky"),
+        (["drill", "--all", "--fault", "model-killed"], "--fault only some"),
+        (["drill", "--all", "--class", "hang"], "--class only some"),
+        (["drill", "--fault", "model-tokenizer-cut", "--n", "5"], "single requests"),
         (["faults", "--class", "nope"], "nope"),
     ],
 )
@@ -178,6 +203,27 @@ def test_a_folder_that_is_none(url: str, tmp_path: Path, capsys: pytest.CaptureF
     """A folder that is no model folder is one sentence and exit 4, not a traceback."""
     assert run(["drill", "--fault", "model-killed", "--model", str(tmp_path), "--db", url]) == Exit.FAILED
     assert "model.toml" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("kind", ["no folder", "no store", "locked"])
+def test_a_store_that_cannot_be_used_is_told_first(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A store in which nothing could be kept ends the command before anything is driven, in one sentence."""
+    file = tmp_path / ("there/is/none.db" if kind == "no folder" else "some.db")
+    if kind == "no store":
+        file.write_text("a text " * 1000)
+    monkeypatch.setattr("crashpath.ingest.store.BUSY_MS", 50)
+    with ExitStack() as stack:
+        if kind == "locked":
+            open_store(f"sqlite:///{file}").close()
+            other = stack.enter_context(closing(sqlite3.connect(file, isolation_level=None)))
+            other.execute("BEGIN IMMEDIATE")
+        assert run([*QUICK, "--db", f"sqlite:///{file}"]) == Exit.FAILED
+    told = capsys.readouterr()
+    assert str(file) in told.err or str(file.parent) in told.err
+    assert told.err.count("\n") == 1
+    assert told.out == ""
 
 
 def test_faults_are_listed(capsys: pytest.CaptureFixture[str]) -> None:
