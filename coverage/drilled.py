@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import Counter
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from sqlalchemy.orm import Session
 
+from crashpath.coverage.drillstore import not_driven
 from crashpath.coverage.fault import Fault
 from crashpath.coverage.field import last_drills
 from crashpath.coverage.report import Cell
@@ -31,10 +33,15 @@ def drill_cells(
     release: str | None = None,
     since: datetime | None = None,
 ) -> tuple[Cell, ...]:
-    """Return every declared cell with the last drill of each of its faults, for these artefacts."""
+    """Return every declared cell with the last drill of each of its faults, for these artefacts.
+
+    A cell whose faults were all tried, and none of them can be driven (no prepare step, no device), says why.
+    """
     last = last_drills(session, model_hash=model_hash, release=release, since=since)
+    refused = not_driven(session, model_hash, release=release, since=since)
     cells = []
     for (failure_class, phase), count in declared_cells(faults).items():
+        why = refused.get((failure_class, phase), {})
         mine = [one for one in last if (one.failure_class, one.phase) == (failure_class, phase)]
         cells.append(
             Cell(
@@ -44,6 +51,13 @@ def drill_cells(
                 red=len({one.fault for one in mine if not one.passed}),
                 faults=count,
                 newest=max((one.at for one in mine), default=None),
+                reason=_usual(why.values()) if len(why) >= count and not mine else None,
             )
         )
     return tuple(cells)
+
+
+def _usual(reasons: Iterable[str]) -> str:
+    """The most frequent of them; of equals the first by name."""
+    counted = Counter(reasons)
+    return f"cannot be driven here: {min(counted, key=lambda one: (-counted[one], one))}"

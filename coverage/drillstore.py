@@ -164,3 +164,23 @@ def drill_policies(
     if since is not None:
         query = query.where(CoverageRun.at >= since)
     return frozenset(str(detail["policy"]) for detail in session.scalars(query) if detail and "policy" in detail)
+
+
+def not_driven(
+    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+) -> dict[tuple[str, str], dict[str, str]]:
+    """Return why faults could not be driven, as it was said last: (failure class, phase) → fault → reason."""
+    query = (
+        select(CoverageRun.detail)
+        .where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
+        .order_by(CoverageRun.at, CoverageRun.id)
+    )
+    if release is not None:
+        query = query.where(CoverageRun.release == release)
+    if since is not None:
+        query = query.where(CoverageRun.at >= since)
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for detail in session.scalars(query):
+        for one in (detail or {}).get("not_driven", ()):
+            found.setdefault((one["class"], one["phase"]), {})[one["fault"]] = one["why"]
+    return found

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime
 
 from crashpath.coverage.covered import Covered, Left, PathCoverage
-from crashpath.coverage.placement import Placement, placement
+from crashpath.coverage.placement import Placement
 from crashpath.coverage.units import Kind, Ratio, Unit, ratio
 from crashpath.runtime.values import Path as Which
 
@@ -17,7 +17,10 @@ MAIN_KIND, FALLBACK_KIND = Kind.NODE, Kind.OP
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """Drills of a class in a phase: how many of its faults passed last time, how many did not, and when."""
+    """Drills of a class in a phase: how many of its faults passed last time, how many did not, and when.
+
+    ``reason``: why none of them can be driven here; then it is in no denominator.
+    """
 
     failure_class: str
     phase: str
@@ -25,6 +28,12 @@ class Cell:
     red: int
     faults: int
     newest: datetime | None
+    reason: str | None = None
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is in the denominator."""
+        return self.reason is None
 
     @property
     def covered(self) -> bool:
@@ -34,7 +43,7 @@ class Cell:
 
 @dataclass(frozen=True, slots=True)
 class Gap:
-    """Something that is not covered, and the command that would cover it."""
+    """Something that is not covered, and the command that would cover it; ``with_what`` says what to give to it."""
 
     kind: str
     path: str
@@ -42,6 +51,24 @@ class Gap:
     label: str
     where: str
     command: str
+    with_what: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Ways:
+    """The commands that cover something, of one model folder."""
+
+    folder: str
+    flags: str
+
+    def traced(self) -> str:
+        """Trace a feed more."""
+        return f"crashpath coverage --trace {self.folder} --feed FILE.npz{self.flags}"
+
+    def drilled(self, failure_class: str | None = None) -> str:
+        """Drill a class, or all of them."""
+        which = "--all" if failure_class is None else f"--class {failure_class}"
+        return f"crashpath drill {which} --model {self.folder}{self.flags}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,6 +84,7 @@ class Report:
     field: tuple[str, ...]
     production: Mapping[str, int] | None
     gaps: tuple[Gap, ...]
+    ways: Ways
 
     def main(self) -> Ratio:
         """Nodes of the main path."""
@@ -74,13 +102,19 @@ class Report:
         """Experts, or pairs of them, of a path; of nothing where the model has none."""
         return _ratio_of(self.covered.path(path), kind)
 
+    def has(self, path: str, kind: Kind) -> bool:
+        """Whether a path has units of a kind, those that are apart included."""
+        told = self.covered.path(path)
+        return told is not None and any(unit.kind is kind for unit in told.units)
+
     def taken(self) -> Ratio:
         """Routes."""
         return ratio(self.routes, self.covered.routes)
 
     def drilled(self) -> Ratio:
         """Failure class × phase."""
-        return Ratio(sum(cell.covered for cell in self.drills), len(self.drills))
+        counted = [cell for cell in self.drills if cell.counted]
+        return Ratio(sum(cell.covered for cell in counted), len(counted))
 
     def shapes(self) -> Ratio | None:
         """Buckets of production that were exercised, where production is known."""
@@ -91,7 +125,13 @@ class Report:
     def placed(self) -> Placement | None:
         """Where the nodes of the main path ran; ``None`` where none was traced."""
         main = self.covered.path(Which.MAIN)
-        return None if main is None else placement(main.placed, self.covered.asked)
+        return None if main is None else main.placement
+
+    def problems(self) -> tuple[str, ...]:
+        """What makes the counts less than what ran, and what went wrong in the session that ships."""
+        main = self.covered.path(Which.MAIN)
+        shipped = () if main is None or main.shipped is None else main.shipped.problems
+        return (*dict.fromkeys(told for path in self.covered.paths for told in path.problems), *shipped)
 
     @property
     def left(self) -> tuple[Left, ...]:
@@ -112,13 +152,18 @@ def make_report(
     field: Sequence[str],
     production: Mapping[str, int] | None,
     folder: str = "DIR",
+    flags: str = "",
 ) -> Report:
-    """Put a report together. ``field`` are classes of crashes that no drill has proven anything of."""
+    """Put a report together. ``field`` are classes of crashes that no drill has proven anything of.
+
+    ``folder`` and ``flags`` go into the commands: the model folder, and what has to be said for the evidence to count.
+    """
+    ways = Ways(folder, flags)
     gaps = (
-        *(gap for path in covered.paths for gap in _of_path(path, folder)),
-        *_of_routes(routes, covered.routes, folder),
-        *_of_drills(drills, folder),
-        *_of_shapes(production or {}, covered.domain, folder),
+        *(gap for path in covered.paths for gap in _of_path(path, ways)),
+        *_of_routes(routes, covered.routes, ways),
+        *_of_drills(drills, ways),
+        *_of_shapes(production or {}, covered.domain, ways),
     )
     return Report(
         release,
@@ -130,52 +175,56 @@ def make_report(
         tuple(field),
         production,
         gaps,
+        ways,
     )
 
 
-def _of_path(path: PathCoverage, folder: str) -> list[Gap]:
+def _of_path(path: PathCoverage, ways: Ways) -> list[Gap]:
     return [
         Gap(
-            unit.kind, path.path, unit.id, unit.label, unit.where,
-            f"crashpath coverage --trace {folder} --feed FILE.npz, with a feed that takes {unit.id}",
+            unit.kind, path.path, unit.id, unit.label, unit.where, ways.traced(),
+            with_what=f"FILE.npz: a feed that takes {unit.id}",
         )
         for unit in path.uncovered()
     ]  # fmt: skip
 
 
-def _of_routes(routes: Sequence[Unit], taken: Mapping[str, int], folder: str) -> list[Gap]:
+def _of_routes(routes: Sequence[Unit], taken: Mapping[str, int], ways: Ways) -> list[Gap]:
     return [
-        Gap(unit.kind, "", unit.id, unit.label, "", _drill_of(unit.id, folder))
+        Gap(unit.kind, "", unit.id, unit.label, "", ways.drilled(_class_of(unit.id)))
         for unit in routes
         if unit.counted and not taken.get(unit.id)
     ]
 
 
-def _drill_of(route: str, folder: str) -> str:
-    stem = route.partition(" -> ")[0]
-    phase, _, failure_class = stem.partition(":")
+def _class_of(route: str) -> str | None:
+    """Return the class whose drills take an edge, ``None`` where it is not one class's."""
+    phase, _, failure_class = route.partition(" -> ")[0].partition(":")
     known = phase in ("prepare", "load", "warmup", "infer") and failure_class not in ("*", "other", "")
-    if known and failure_class not in ("loaded", "failed", "unknown", "refused"):
-        return f"crashpath drill --class {failure_class} --model {folder}"
-    return f"crashpath drill --all --model {folder}"
+    return failure_class if known and failure_class not in ("loaded", "failed", "unknown", "refused") else None
 
 
-def _of_drills(cells: Sequence[Cell], folder: str) -> list[Gap]:
+def _of_drills(cells: Sequence[Cell], ways: Ways) -> list[Gap]:
     return [
         Gap(
-            "drill", "", f"{cell.failure_class} in {cell.phase}",
-            "red" if cell.red else "never driven", "", f"crashpath drill --class {cell.failure_class} --model {folder}",
+            "drill", "", f"{cell.failure_class} in {cell.phase}", "red" if cell.red else "never driven", "",
+            ways.drilled(cell.failure_class),
         )
         for cell in cells
-        if not cell.covered
+        if cell.counted and not cell.covered
     ]  # fmt: skip
 
 
-def _of_shapes(production: Mapping[str, int], exercised: Mapping[str, int], folder: str) -> list[Gap]:
+def times(count: int) -> str:
+    """Return a count in words: ``once``, ``3 times``."""
+    return "once" if count == 1 else f"{count:,} times"
+
+
+def _of_shapes(production: Mapping[str, int], exercised: Mapping[str, int], ways: Ways) -> list[Gap]:
     return [
         Gap(
-            Kind.DOMAIN, "", bucket, f"{count} requests in production", "",
-            f"crashpath coverage --trace {folder} --feed FILE.npz, with a feed of {bucket}",
+            Kind.DOMAIN, "", bucket, f"asked for {times(count)} in production", "", ways.traced(),
+            with_what=f"FILE.npz: a feed of {bucket}",
         )
         for bucket, count in production.items()
         if bucket not in exercised

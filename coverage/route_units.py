@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from crashpath.coverage.report import Cell
 from crashpath.coverage.units import Kind, Unit
-from crashpath.runtime.routes import NOT_COVERED, OFF_FAILED, ROUTES, SECOND, SWITCHED, answered
+from crashpath.runtime.routes import NOT_COVERED, OFF_FAILED, ROUTES, SECOND, SWITCHED, Route, answered
+from crashpath.runtime.values import Phase
 
 _ONLY_UNDER: Mapping[str, str] = {
     answered(SWITCHED): "sticky",
@@ -19,16 +21,25 @@ DEFAULT_POLICIES = frozenset({_BREAKERS})
 """What a session has that is told nothing else."""
 
 
-def declared_routes(policies: frozenset[str] = DEFAULT_POLICIES) -> tuple[Unit, ...]:
-    """Return a unit for each declared edge. ``policies`` are those in use; the edges of others say so."""
-    return tuple(_unit(route.id, route.text, policies) for route in ROUTES)
+def declared_routes(policies: frozenset[str] = DEFAULT_POLICIES, cells: Sequence[Cell] = ()) -> tuple[Unit, ...]:
+    """Return a unit for each declared edge.
+
+    ``policies`` are those in use; the edges of others say so. ``cells`` say which failures cannot be raised here: an
+    edge that only such a failure takes says why, and where nothing of the prepare phase can be, all its edges do.
+    """
+    refused = {f"{cell.phase}:{cell.failure_class}": cell.reason for cell in cells if cell.reason is not None}
+    prepare = [cell.reason for cell in cells if cell.phase == Phase.PREPARE]
+    no_step = prepare[0] if prepare and None not in prepare else None
+    return tuple(_unit(route, policies, refused, no_step) for route in ROUTES)
 
 
-def _unit(id: str, text: str, policies: frozenset[str]) -> Unit:
-    only = _ONLY_UNDER.get(id)
-    reason = None
+def _unit(route: Route, policies: frozenset[str], refused: Mapping[str, str], no_step: str | None) -> Unit:
+    only = _ONLY_UNDER.get(route.id)
+    reason = refused.get(route.id.partition(" -> ")[0])
     if only is not None and only not in policies:
         reason = f"taken only under the policy {only}" if " " not in only else f"taken only under {only}"
-    elif _BREAKERS not in policies and id.startswith(("breaker:", "probe:")):
+    elif _BREAKERS not in policies and route.id.startswith(("breaker:", "probe:")):
         reason = f"taken only under the policy {_BREAKERS}"
-    return Unit(Kind.ROUTE, id, text, reason=reason)
+    elif route.phase is Phase.PREPARE:
+        reason = no_step or reason
+    return Unit(Kind.ROUTE, route.id, route.text, reason=reason)

@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+import re
 import shlex
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
+from fractions import Fraction
 from pathlib import Path
 from typing import Any
 
 import typer
+from sqlalchemy.orm import Session
 
 from crashpath.coverage.covered import add_up
-from crashpath.coverage.covstore import store_run, stored_runs
+from crashpath.coverage.covstore import newest_run, store_run, summed_runs
 from crashpath.coverage.declare import with_declared
 from crashpath.coverage.domain import asked_for
 from crashpath.coverage.drilled import drill_cells
@@ -25,7 +28,7 @@ from crashpath.coverage.route_units import DEFAULT_POLICIES, declared_routes
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.dashboard.coverage_json import document
 from crashpath.dashboard.coverage_text import lines, percent
-from crashpath.dashboard.coverage_work import drawn, feeds_of, model_folder, stripped, told, traced
+from crashpath.dashboard.coverage_work import drawn, feeds_of, golden_feed, model_folder, stripped, told, traced
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
@@ -36,6 +39,7 @@ from crashpath.ingest.trends import Filters
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.look import CPU
 
+_NUMBER = re.compile(r"[0-9]+(\.[0-9]+)?")
 GATES = ("main", "fallback", "blocks", "routes", "drills")
 
 
@@ -50,10 +54,16 @@ def coverage(
     model: Path | None = typer.Option(None, "--model", metavar="DIR", help="The model. Default: the one traced last."),
     trace: Path | None = typer.Option(None, "--trace", metavar="DIR", help="Trace this model folder first."),
     feed: list[Path] = typer.Option([], "--feed", metavar="NPZ", help="With --trace: arrays by input, besides golden."),
+    failing_feed: list[Path] = typer.Option(
+        [],
+        "--failing-feed",
+        metavar="NPZ",
+        help="With --trace: arrays on which the model shall fail (an assert).",
+    ),
     provider: list[str] = typer.Option([CPU], "--provider", help="With --trace: execution provider, as in production."),
     add: list[Path] = typer.Option([], "--add", metavar="PATH", help="Run files, or folders of them, to take in."),
     events: list[Path] = typer.Option([], "--events", metavar="FILE", help="Event files of production: its shapes."),
-    max_age: int = typer.Option(30, "--max-age-days", min=1, help="Older evidence does not count."),
+    max_age: int = typer.Option(30, "--max-age-days", min=1, max=36_500, help="Older evidence does not count."),
     gate: list[str] = typer.Option(
         [], "--gate", metavar="NAME=PERCENT", help="Exit 6 below: main, fallback, blocks, routes, drills."
     ),
@@ -72,30 +82,31 @@ def coverage(
     Exit 0: done. 5: a run file could not be read, or the model fails on a feed. 6: a gate is red.
     """
     limits = _gates(gate)
-    if trace is None and (perfetto is not None or strip or feed):
-        raise UsageError("--feed, --strip and --perfetto need --trace DIR, the model folder")
+    if trace is None and (perfetto is not None or strip or feed or failing_feed):
+        raise UsageError("--feed, --failing-feed, --strip and --perfetto need --trace DIR, the model folder")
     code = Exit.DONE
     broken: list[dict[str, Any]] = []
     with open_store(load_settings(db=db).db) as store:
-        read = _read(add)
-        taken, problems = list(read.finished), list(read.problems)
+        taken, problems = _read(add)
         if trace is not None:
             traced_folder = model_folder(trace)
-            feeds = feeds_of(traced_folder, feed)
-            run, failed = traced(traced_folder, feeds, provider, release or "")
-            taken, problems = [*taken, run], [*problems, *failed]
-        for problem in problems:
+            golden = golden_feed(traced_folder)
+            feeds, unread = feeds_of(traced_folder, feed)
+            failing, unread_too = feeds_of(traced_folder, failing_feed)
+            feeds = (golden, *feeds)
+            run, failed = traced(traced_folder, feeds, failing, provider, release or "")
+            taken, problems = [*taken, run], [*problems, *unread, *unread_too, *failed]
+        for problem in (*problems, *_take(store, taken)):
             complain(problem)
             code = Exit.PARTIAL
-        _take(store, taken)
         if trace is not None:  # what was traced is kept, whatever becomes of these
             if perfetto is not None:
-                drawn(traced_folder, feeds[0], provider, perfetto)
+                drawn(traced_folder, golden, provider, perfetto)
             if strip:
                 broken = stripped(traced_folder, feeds, strip)
         named = model or trace
         folder = None if named is None else model_folder(named)
-        asked = Asked(max_age, tuple(events), read.lost)
+        asked = Asked(max_age, tuple(events), db)
         report = _report(store, folder, release, asked)
         earlier = None if before is None else _earlier(store, report, before, asked)
     red = _red(report, limits)
@@ -120,17 +131,14 @@ class Gate:
     """The least share, in percent, of one of `GATES`."""
 
     name: str
-    percent: float
+    percent: Fraction
 
 
 def _gates(given: Sequence[str]) -> tuple[Gate, ...]:
     found = []
     for one in given:
         name, equals, number = one.partition("=")
-        try:
-            least = float(number)
-        except ValueError:
-            least = -1.0
+        least = Fraction(number) if _NUMBER.fullmatch(number) else Fraction(-1)
         if name not in GATES or not equals or not 0 <= least <= 100:
             raise UsageError(f"--gate {one} is none of {', '.join(GATES)} with a percentage, as in --gate main=95")
         found.append(Gate(name, least))
@@ -149,65 +157,56 @@ def _red(report: Report, gates: Sequence[Gate]) -> tuple[str, ...]:
     for gate in gates:
         ratio = ratios[gate.name]
         if not ratio.total or 100 * ratio.covered < gate.percent * ratio.total:
-            said.append(f"{gate.name} {percent(ratio)} is below {gate.percent:g} %")
+            said.append(f"{gate.name} {percent(ratio)} is below {float(gate.percent):g} %")
     return tuple(said)
 
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """What evidence may count: its age in days, events of production, runs that were lost."""
+    """What evidence may count: its age in days, events of production; ``db`` as it was given."""
 
     max_age: int
     events: tuple[Path, ...] = ()
-    lost: tuple[Run, ...] = ()
+    db: str | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Read:
-    """Run files: those that ended, those that were lost, and a sentence for each that is of no use."""
-
-    finished: tuple[Run, ...]
-    lost: tuple[Run, ...]
-    problems: tuple[str, ...]
-
-
-def _read(places: Sequence[Path]) -> Read:
-    runs, lost, problems = [], [], []
+def _read(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
+    """Return the runs of these files that have ended, and a sentence for each file that is of no use."""
+    runs, problems = [], []
     for path in run_files(places):
         try:
             run = read_run(path)
         except RunFileError as error:
             problems.append(str(error))
             continue
-        if run.state is State.FINISHED:
-            runs.append(run)
-        elif run.state is State.LOST:
-            lost.append(run)
-            problems.append(
-                f"{path}: the process of this run ended before it could tell what it saw; "
-                "delete the file, and trace it again"
-            )
-        else:
+        if run.state is State.RUNNING:
             problems.append(f"{path}: this run has not ended yet; add it again when it has")
-    return Read(tuple(runs), tuple(lost), tuple(problems))
+        else:
+            runs.append(run)
+    return runs, problems
 
 
-def _take(store: Store, runs: Sequence[Run]) -> None:
+def _take(store: Store, runs: Sequence[Run]) -> list[str]:
+    """Store the runs that are not there yet; return a sentence for each of them that was lost."""
+    problems = []
     for run in runs:
         with store.write() as session:
-            store_run(session, run)
+            new = store_run(session, run)
+        if new and run.state is State.LOST:
+            problems.append(f"run {run.id}: its process ended before it could tell what it saw; trace it again")
+    return problems
 
 
 def _earlier(store: Store, report: Report, release: str, asked: Asked) -> Report:
     """Return the report of an earlier release of the same model, by its own artefacts."""
     with store.read() as session:
-        runs = [run for run in stored_runs(session, release=release) if run.model == report.model]
-    if not runs:
+        newest = newest_run(session, release=release, model=report.model)
+    if newest is None:
         raise InputError(
             f"The store has no traced run of {report.model} in release {release}; "
             "trace that release's model folder: crashpath coverage --trace DIR --release R"
         )
-    return _report(store, None, release, Asked(asked.max_age), runs[-1].model_hash)
+    return _report(store, None, release, Asked(asked.max_age, db=asked.db), newest.model_hash)
 
 
 def _report(
@@ -216,13 +215,10 @@ def _report(
     now = datetime.now(UTC)
     age = timedelta(days=asked.max_age)
     with store.read() as session:
-        runs = stored_runs(session, release=release)
-        if folder is None and not runs:
-            where = f" of release {release}" if release else ""
-            raise InputError(f"The store has no traced run{where}; trace one: crashpath coverage --trace DIR")
         if model_hash is None:
-            model_hash = runs[-1].model_hash if folder is None else folder.hash
-        covered = add_up((*runs, *asked.lost), model_hash, now=now, max_age=age)
+            model_hash = _newest_hash(session, release, asked) if folder is None else folder.hash
+        runs = summed_runs(session, model_hash, release=release, since=now - age)
+        covered = add_up(runs, model_hash, now=now, max_age=age)
         cells = drill_cells(session, FAULTS, model_hash, release=release, since=now - age)
         routes = Counter(covered.routes)
         routes.update(drill_routes(session, model_hash, release=release, since=now - age))
@@ -234,12 +230,28 @@ def _report(
     return make_report(
         with_declared(covered, folder),
         release=release or "",
-        routes=declared_routes(policies & set(IN_USE) or DEFAULT_POLICIES),
+        routes=declared_routes(policies & set(IN_USE) or DEFAULT_POLICIES, cells),
         drills=cells,
         field=field,
         production=None if not asked.events else _production(asked.events, folder, model_hash),
         folder=shlex.quote(str(folder.path)) if folder is not None else "DIR",
+        flags=_flags(release, asked.db),
     )
+
+
+def _newest_hash(session: Session, release: str | None, asked: Asked) -> str:
+    newest = newest_run(session, release=release)
+    if newest is None:
+        where = f" of release {release}" if release else ""
+        command = f"crashpath coverage --trace DIR{_flags(release, asked.db)}"
+        raise InputError(f"The store has no traced run{where}; trace one: {command}")
+    return newest.model_hash
+
+
+def _flags(release: str | None, db: str | None) -> str:
+    """Return the flags without which what a command adds would not count here."""
+    given = (("--release", release), ("--db", db))
+    return "".join(f" {flag} {shlex.quote(value)}" for flag, value in given if value)
 
 
 def _production(events: Sequence[Path], folder: ModelFolder | None, model_hash: str) -> Mapping[str, int]:

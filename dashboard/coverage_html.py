@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
@@ -14,6 +13,7 @@ from crashpath.coverage.covered import PathCoverage
 from crashpath.coverage.latency import Heat, heat
 from crashpath.coverage.report import Cell, Report
 from crashpath.coverage.units import Kind, Unit
+from crashpath.coverage.wholefile import write_whole
 from crashpath.dashboard.coverage_text import (
     apart_words,
     evidence_words,
@@ -55,9 +55,7 @@ class HeatCell:
 
 def write_page(target: Path, report: Report, before: Report | None = None) -> None:
     """Write the page in one go: a page that is there is whole. Raises `OSError`."""
-    part = target.with_name(f".{target.name}.part")
-    part.write_text(page(report, before), encoding="utf-8")
-    os.replace(part, target)
+    write_whole(target, page(report, before))
 
 
 def page(report: Report, before: Report | None = None) -> str:
@@ -77,6 +75,7 @@ def page(report: Report, before: Report | None = None) -> str:
             gap_words=gap_words,
             notes=_notes,
             rows=[(name, ratio) for name, ratio, _ in rows(report)],
+            was={} if before is None else {name: percent(ratio) for name, ratio, _ in rows(before)},
             phases=PHASES,
             grid=_grid(report.drills),
             outlines=[(path.path, outline(path)) for path in report.covered.paths],

@@ -21,10 +21,10 @@ def document(report: Report, before: Report | None = None, gate: tuple[str, ...]
         "fallback": _ratio(report.fallback()),
         "blocks": _ratio(report.blocks()),
         "experts": {
-            f"{path} {kind}": _ratio(ratio)
+            f"{path} {kind}": _ratio(report.experts(path, kind))
             for path in Which
             for kind in (Kind.EXPERT, Kind.PAIR)
-            if (ratio := report.experts(path, kind)).total
+            if report.has(path, kind)
         },
         "routes": _ratio(report.taken()),
         "drills": _ratio(report.drilled()),
@@ -35,9 +35,14 @@ def document(report: Report, before: Report | None = None, gate: tuple[str, ...]
             "nodes": dict(placed.nodes),
             "asked": list(report.covered.asked),
             "absent": list(placed.absent),
-            "unasked": [one.node for one in placed.unasked],
+            "unasked": list(placed.names),
+            "runs": [
+                {"run": run.run, "asked": list(run.asked), "absent": list(run.absent), "unasked": len(run.unasked)}
+                for run in placed.runs
+            ],
         },
         "shipped": {path.path: asdict(path.shipped) for path in report.covered.paths if path.shipped},
+        "problems": list(report.problems()),
         "uncovered": [asdict(gap) for gap in report.gaps],
         "uncovered_field_classes": list(report.field),
         "excluded": [
@@ -49,6 +54,17 @@ def document(report: Report, before: Report | None = None, gate: tuple[str, ...]
             {"path": "", "kind": unit.kind, "unit": unit.id, "label": unit.label, "why": unit.reason}
             for unit in report.routes
             if not unit.counted
+        ]
+        + [
+            {
+                "path": Which.MAIN,
+                "kind": "drill",
+                "unit": f"{cell.failure_class} in {cell.phase}",
+                "label": "",
+                "why": cell.reason,
+            }
+            for cell in report.drills
+            if not cell.counted
         ],
         "runs": [
             {

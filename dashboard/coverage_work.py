@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import tempfile
+import zipfile
 from collections.abc import Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -35,22 +36,34 @@ def model_folder(path: Path) -> ModelFolder:
         raise InputError(str(error)) from error
 
 
-def feeds_of(folder: ModelFolder, files: Sequence[Path]) -> tuple[Feed, ...]:
-    """Return the golden feed and those of the files, held to what the model declares. Raises `InputError`."""
+def golden_feed(folder: ModelFolder) -> Feed:
+    """Return the folder's own feed. Raises `InputError`."""
     try:
-        golden = folder.golden()[0]
+        return Feed("golden.npz", folder.golden()[0])
     except ServingError as error:
         raise InputError(str(error)) from error
+
+
+def feeds_of(folder: ModelFolder, files: Sequence[Path]) -> tuple[tuple[Feed, ...], tuple[str, ...]]:
+    """Return the feeds of these files, held to what the model declares, and a sentence for each that is none."""
     check = FeedCheck(folder.inputs)
-    return (Feed("golden.npz", golden), *(Feed(one.name, _read(one, check)) for one in files))
+    feeds, problems = [], []
+    for path in files:
+        try:
+            feeds.append(Feed(path.name, _read(path, check)))
+        except InputError as error:
+            problems.append(str(error))
+    return tuple(feeds), tuple(problems)
 
 
 def _read(path: Path, check: FeedCheck) -> Arrays:
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
-    except (OSError, ValueError, AttributeError, TypeError) as error:  # the last two: an array, not a file of them
-        raise InputError(f"{path} is no file of arrays ({error}); numpy.savez writes one, an array an input") from error
+    except OSError as error:
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from error
+    except (ValueError, AttributeError, TypeError, EOFError, zipfile.BadZipFile) as error:
+        raise InputError(f"{path} is no file of arrays; numpy.savez writes one, an array an input") from error
     try:
         return check(arrays)
     except ServingError as error:
@@ -58,10 +71,11 @@ def _read(path: Path, check: FeedCheck) -> Arrays:
 
 
 def traced(
-    folder: ModelFolder, feeds: Sequence[Feed], providers: Sequence[str], release: str
+    folder: ModelFolder, feeds: Sequence[Feed], failing: Sequence[Feed], providers: Sequence[str], release: str
 ) -> tuple[Run, tuple[str, ...]]:
     """Trace every feed on both paths; a sentence for each on which a path fails, of which what ran counts.
 
+    On those in ``failing`` both shall fail, and a sentence is told of one that does not.
     What makes the counts less than what ran is a sentence, too. Raises `InputError` where the folder cannot be traced.
     """
     from crashpath.coverage.tracer import FeedError, Tracer, in_short
@@ -79,6 +93,10 @@ def traced(
                 tracer.run(feed.arrays)
             except FeedError as error:  # the other feeds are traced all the same
                 problems.append(f"{feed.name}: {error}")
+        for feed in failing:
+            with suppress(FeedError):
+                tracer.run(feed.arrays)
+                problems.append(f"{feed.name}: the model was said to fail on this feed, and it answered")
         run = tracer.result()
     return run, (*problems, *(told for seen in run.seen for told in seen.trace.problems))
 
@@ -117,11 +135,15 @@ def told(experts: Sequence[int], broken: Sequence[dict[str, Any]]) -> list[str]:
     """Return the same in lines for people; none where no expert was named."""
     if not experts:
         return []
-    asked = ", ".join(map(str, experts))
+    stripped_ones = _experts(experts)
     if not broken:
-        return ["", f"without the experts {asked} no row of these feeds would break"]
-    lines = [f"without the experts {asked} these rows would break:"]
+        return ["", f"without {stripped_ones} no row of these feeds would break"]
+    lines = [f"without {stripped_ones} these rows would break:"]
     for one in broken:
         how = "answers otherwise" if one["differs"] else "answers the same"
-        lines.append(f"  {one['feed']} row {one['row']}: needs {', '.join(map(str, one['experts']))}, {how} without")
+        lines.append(f"  {one['feed']} row {one['row']}: goes to {_experts(one['experts'])}, {how} without")
     return ["", *lines]
+
+
+def _experts(numbers: Sequence[int]) -> str:
+    return f"expert{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"
