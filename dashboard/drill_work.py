@@ -76,7 +76,8 @@ def ended_in_order() -> Iterator[Ending]:
     if threading.current_thread() is not threading.main_thread():
         yield ending  # only the main thread may say what a signal does
         return
-    before = {number: signal.signal(number, ending) for number in (signal.SIGINT, signal.SIGTERM)}
+    taken = [one for one in (signal.SIGINT, signal.SIGTERM) if signal.getsignal(one) is not signal.SIG_IGN]
+    before = {one: signal.signal(one, ending) for one in taken}  # what was to be ignored, as in a shell's job, is
     try:
         yield ending
     finally:

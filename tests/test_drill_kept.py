@@ -38,6 +38,19 @@ def url(tmp_path: Path) -> str:
     return f"sqlite:///{tmp_path}/drills.db"
 
 
+def _takes_signals() -> None:
+    """Whatever the tests' own process ignores, as a shell's job in the background does."""
+    for one in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(one, signal.SIG_DFL)
+
+
+@pytest.fixture
+def _interrupted() -> Iterator[None]:
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
 @contextmanager
 def _drilling(tmp_path: Path, url: str, *more: str, errors: int = subprocess.PIPE) -> Iterator[subprocess.Popen[str]]:
     """The command in a process of its own; what it leaves behind is below the test's folder."""
@@ -212,6 +225,7 @@ def test_a_run_of_nothing_is_none(url: str) -> None:
             assert session.scalars(select(CoverageRun)).all() == []
 
 
+@pytest.mark.usefixtures("_interrupted")
 def test_what_is_held_is_ended_first() -> None:
     """A signal that comes in the middle of a transaction ends the run after it; elsewhere at once."""
     done: list[object] = []
@@ -233,6 +247,15 @@ def test_what_is_held_is_ended_first() -> None:
             go_on()
     assert done == ["held"]
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+@pytest.mark.usefixtures("_interrupted")
+def test_what_is_ignored_stays_so() -> None:
+    """A job of a shell in the background takes no Ctrl-C that is meant for another one."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with ended_in_order():
+        os.kill(os.getpid(), signal.SIGINT)
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
 
 
 def test_descriptor_two_is_kept_apart(capfd: pytest.CaptureFixture[str]) -> None:
