@@ -55,7 +55,8 @@ def compose(requests: Iterable[tuple[Answer, Sequence[Span]]]) -> dict[str, Any]
         thread = _OPERATORS + number
         events.append(_name(thread, f"operators, {answer.path}"))
         told = {"path": answer.path, "request": answer.request_id, "breaker": answer.breaker}
-        events.append(_span(answer.route, "route", at, answer.milliseconds * 1000, _ROUTES, told))
+        purpose = " (failure raised on purpose)" if answer.path is Which.FALLBACK else ""
+        events.append(_span(f"{answer.route}{purpose}", "route", at, answer.milliseconds * 1000, _ROUTES, told))
         first = min((began for _, began, _ in spans), default=0.0)
         events += [
             _span(name, str(answer.path), at + began - first, length, thread, {}) for name, began, length in spans
