@@ -87,7 +87,7 @@ def _heads(release: str | None, model_hash: str | None) -> Select[Any]:
     query: Select[Any] = select(
         CoverageRun.id, CoverageRun.run, CoverageRun.origin, CoverageRun.model, CoverageRun.model_hash,
         CoverageRun.release, CoverageRun.at, CoverageRun.versions, _ENDED, STATE,
-        CoverageRun.detail["requests"].as_integer(), CoverageRun.detail["asked"].as_string(),
+        CoverageRun.detail["requests"].as_string(), CoverageRun.detail["asked"].as_string(),
     )  # fmt: skip
     query = query.where(CoverageRun.run.is_not(None)).order_by(CoverageRun.at, CoverageRun.run)
     if release is not None:
@@ -107,7 +107,7 @@ def _head(row: Any) -> Run:
         ended=None if ended is None else datetime.fromisoformat(ended).astimezone(UTC),
         versions=tuple((str(name), str(told)) for name, told in versions.items()),
         asked=tuple(json.loads(asked)),
-        requests=requests,
+        requests=int(requests),
         state=State(state or State.FINISHED),
     )
 

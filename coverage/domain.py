@@ -8,14 +8,17 @@ run has seen is where a fallback may be slow, or answer otherwise, with nobody k
 
 from __future__ import annotations
 
+import errno
 import json
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from typing import BinaryIO
 
 from crashpath.coverage.runfile import MALFORMED
 from crashpath.runtime.folder import TensorSpec
+from crashpath.runtime.folder_read import open_plain
 from crashpath.runtime.values import Arrays
 
 FIXED = "the one shape that the model takes"
@@ -54,7 +57,7 @@ def asked_for(files: Iterable[Path], inputs: Sequence[TensorSpec], model_hash: s
     requests: Counter[str] = Counter()
     unreadable = 0
     for file in files:
-        with file.open("rb") as lines:
+        with _opened(file) as lines:
             for line in lines:
                 if b'"domain"' not in line:
                     continue
@@ -65,6 +68,13 @@ def asked_for(files: Iterable[Path], inputs: Sequence[TensorSpec], model_hash: s
     return Asked(dict(requests), unreadable)
 
 
+def _opened(file: Path) -> BinaryIO:
+    try:
+        return open_plain(file)
+    except OSError as error:  # whoever is told needs the file's name, and why
+        raise OSError(error.errno or errno.EINVAL, error.strerror or str(error), str(file)) from error
+
+
 def _buckets(line: bytes, inputs: Sequence[TensorSpec], model_hash: str) -> Counter[str]:
     """Return the requests a bucket of one event, none of other models. Raises those of `MALFORMED`."""
     event = json.loads(line)
@@ -72,7 +82,7 @@ def _buckets(line: bytes, inputs: Sequence[TensorSpec], model_hash: str) -> Coun
         return Counter()
     buckets: Counter[str] = Counter()
     for text, count in event["shapes"].items():
-        if not isinstance(count, int) or count < 0:
+        if type(count) is not int or count < 0:
             raise ValueError(f"{count!r:.40} is no count")
         buckets[_bucket_of_text(text, inputs)] += count
     return buckets

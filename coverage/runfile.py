@@ -9,23 +9,27 @@ from __future__ import annotations
 import json
 import os
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict, dataclass, field, replace
-from datetime import UTC, datetime
+from datetime import datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import Any
 
+from crashpath.coverage.runparts import count, counts, key, moment, name, nested, once, seconds, text, texts
 from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
 from crashpath.coverage.wholefile import part_of, write_whole
+from crashpath.runtime.folder_read import open_plain
 from crashpath.runtime.values import Path as Which
 
 SCHEMA = "crashpath.coverage/1"
 SUFFIX = ".coverage.json"
 MALFORMED = (ValueError, TypeError, AttributeError, LookupError, OverflowError, RecursionError)
 """What reading JSON raises that has not the shape which was expected."""
-_MOST = 2**63 - 1
-"""The largest count that a store keeps."""
+_MOST_BYTES = 1 << 29
+"""Of a run file: one with a million units has a quarter of it."""
+_LONGEST = 240
+"""Characters of what is wrong with one."""
 
 
 class RunFileError(Exception):
@@ -130,16 +134,20 @@ def read_run(path: Path) -> Run:
 
 def _look(path: Path) -> Run:
     try:
-        with path.open("rb") as file:
+        with open_plain(path) as file:
             held = _is_held(file.fileno())
-            raw = json.load(file)
+            content = file.read(_MOST_BYTES + 1)
+        if len(content) > _MOST_BYTES:
+            raise RunFileError(f"{path} has more than {_MOST_BYTES:,} bytes and is no run file")
+        raw = json.loads(content)
         if not isinstance(raw, dict) or raw.get("schema") != SCHEMA:
             raise RunFileError(f"{path} is no run file of this crashpath ({SCHEMA}); trace the run again")
         run = _run(raw)
     except OSError as error:
-        raise RunFileError(f"{path} cannot be read: {error.strerror}") from error
+        raise RunFileError(f"{path} cannot be read: {error.strerror or error}") from error
     except MALFORMED as error:
-        raise RunFileError(f"{path} is cut short or no run file ({type(error).__name__}: {error})") from error
+        said = " ".join(f"{type(error).__name__}: {error}".split())[:_LONGEST]
+        raise RunFileError(f"{path} is cut short or no run file ({said})") from error
     return replace(run, state=State.LOST) if run.state is State.RUNNING and not held else run
 
 
@@ -196,93 +204,67 @@ def told_of(trace: Trace) -> dict[str, Any]:
 
 
 def _run(raw: Mapping[str, Any]) -> Run:
-    ended = raw["ended"]
+    began, ended, state = moment(raw["began"]), raw["ended"], State(raw["state"])
+    ended = None if ended is None else moment(ended)
+    if (ended is None and state is State.FINISHED) or (ended is not None and ended < began):
+        raise ValueError("it ended before it began, or is finished without an end")
     seen = tuple(_seen(one) for one in raw["seen"])
-    _once([one.declared.path for one in seen])
+    once([one.declared.path for one in seen])
     return Run(
-        id=_text(raw["id"]),
-        origin=_text(raw["origin"]),
-        model=_text(raw["model"]),
-        model_hash=_text(raw["model_hash"]),
-        release=_text(raw["release"]),
-        began=_moment(raw["began"]),
-        ended=None if ended is None else _moment(ended),
-        versions=tuple((_text(k), _text(v)) for k, v in raw["versions"].items()),
-        asked=tuple(_text(one) for one in raw["asked"]),
-        requests=_count(raw["requests"]),
+        id=name(raw["id"]),
+        origin=text(raw["origin"]),
+        model=key(raw["model"]),
+        model_hash=name(raw["model_hash"]),
+        release=key(raw["release"]),
+        began=began,
+        ended=ended,
+        versions=tuple((text(k), text(v)) for k, v in raw["versions"].items()),
+        asked=texts(raw["asked"]),
+        requests=count(raw["requests"]),
         seen=seen,
-        routes=_counts(raw["routes"]),
-        domain=_counts(raw["domain"]),
-        state=State(raw["state"]),
+        routes=counts(raw["routes"]),
+        domain=counts(raw["domain"]),
+        state=state,
     )
 
 
 def _seen(raw: Mapping[str, Any]) -> Seen:
     path = Which(raw["path"]).value
     units = tuple(
-        Unit(Kind(kind), _text(id), _text(label), _text(where), _text(parent), None if why is None else _text(why))
+        Unit(Kind(kind), name(id), text(label), text(where), key(parent), None if why is None else text(why))
         for kind, id, label, where, parent, why in raw["units"]
     )
-    _once([(unit.kind, unit.id) for unit in units])
-    replaced = {_text(unit): _text(why) for unit, why in raw["replaced"].items()}
-    return Seen(Declared(path, units), replace(read_trace(path, raw), hits=_counts(raw["hits"]), replaced=replaced))
+    once([unit.id for unit in units])
+    nested(units)
+    replaced = {key(unit): text(why) for unit, why in raw["replaced"].items()}
+    return Seen(Declared(path, units), replace(read_trace(path, raw), hits=counts(raw["hits"]), replaced=replaced))
 
 
 def read_trace(path: str, raw: Mapping[str, Any]) -> Trace:
     """Return what `told_of` told, without hits. Raises those of `MALFORMED`."""
-    timings = tuple(
-        Timing(
-            _text(one["path"]),
-            _text(one["operator"]),
-            _count(one["batch"]),
-            _count(one["calls"]),
-            float(one["seconds"]),
-        )
-        for one in raw["timings"]
-    )
     placed = tuple(
-        Placed(_text(one["node"]), _text(one["operator"]), _text(one["assigned"]), _text(one["ran"]))
+        Placed(text(one["node"]), text(one["operator"]), text(one["assigned"]), text(one["ran"]))
         for one in raw["placed"]
     )
     return Trace(
-        path, timings=timings, placed=placed, shipped=_shipped(raw["shipped"]), problems=_texts(raw.get("problems"))
+        path,
+        timings=tuple(_timing(path, one) for one in raw["timings"]),
+        placed=placed,
+        shipped=_shipped(raw["shipped"]),
+        problems=texts(raw.get("problems") or []),
     )
+
+
+def _timing(path: str, raw: Mapping[str, Any]) -> Timing:
+    if raw["path"] != path:
+        raise ValueError(f"a timing of the path {raw['path']!r:.40} is among those of {path}")
+    return Timing(path, text(raw["operator"]), count(raw["batch"]), count(raw["calls"]), seconds(raw["seconds"]))
 
 
 def _shipped(raw: Mapping[str, Any] | None) -> Shipped | None:
     if raw is None:
         return None
-    return Shipped(_count(raw["ran"]), _count(raw["nodes"]), _texts(raw["left"]), _texts(raw.get("problems")))
-
-
-def _texts(told: Sequence[Any] | None) -> tuple[str, ...]:
-    return tuple(_text(one) for one in told or ())
-
-
-def _text(told: Any) -> str:
-    if not isinstance(told, str):
-        raise TypeError(f"{told!r:.40} is no text")
-    told.encode()  # half of a pair of surrogates is no text that could be stored
+    told = Shipped(count(raw["ran"]), count(raw["nodes"]), texts(raw["left"]), texts(raw.get("problems") or []))
+    if told.ran > told.nodes:
+        raise ValueError(f"{told.ran} nodes of {told.nodes} ran")
     return told
-
-
-def _moment(told: Any) -> datetime:
-    moment = datetime.fromisoformat(told)
-    if moment.tzinfo is None:
-        raise ValueError(f"{told} has no zone")
-    return moment.astimezone(UTC)
-
-
-def _count(told: Any) -> int:
-    if not isinstance(told, int) or not 0 <= told <= _MOST:
-        raise ValueError(f"{told!r:.40} is no count")
-    return told
-
-
-def _counts(raw: Mapping[str, Any]) -> dict[str, int]:
-    return {_text(key): _count(value) for key, value in raw.items()}
-
-
-def _once(keys: Sequence[Any]) -> None:
-    if len(set(keys)) != len(keys):
-        raise ValueError("something is in it twice")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
@@ -15,7 +15,7 @@ import pytest
 from sqlalchemy import text
 from sqlalchemy.exc import IntegrityError
 
-from crashpath.coverage import runfile
+from crashpath.coverage import runfile, runparts
 from crashpath.coverage import tracer as tracers
 from crashpath.coverage.covered import add_up
 from crashpath.coverage.covstore import newest_run, store_run, stored_runs, summed_runs
@@ -25,7 +25,7 @@ from crashpath.coverage.tracer import FeedError, FolderError, Tracer
 from crashpath.coverage.tracing import Tracing
 from crashpath.coverage.units import Declared, Kind, Placed, Shipped, Timing, Trace, Unit
 from crashpath.coverage.wholefile import write_whole
-from crashpath.dashboard.coverage_work import Feed, drawn, feeds_of, traced
+from crashpath.dashboard.coverage_work import Feed, drawn, golden_feed, traced
 from crashpath.dashboard.errors import InputError
 from crashpath.ingest import migrate, upgrade
 from crashpath.ingest.store import Store, connect, open_store
@@ -136,6 +136,10 @@ def _in_path(**parts: Any) -> Callable[[dict[str, Any]], None]:
     return lambda raw: raw["seen"][0].update(parts)
 
 
+def _timed(**parts: Any) -> Callable[[dict[str, Any]], None]:
+    return lambda raw: raw["seen"][0]["timings"][0].update(parts)
+
+
 @pytest.mark.parametrize(
     "spoil",
     [
@@ -145,6 +149,23 @@ def _in_path(**parts: Any) -> Callable[[dict[str, Any]], None]:
         _in_path(units=[["node", "/0:Add", "Add", "", "", None]] * 2),
         _in_path(units=[["odd", "a", "b", "", "", None]]),
         _in_path(units=[[]]), _in_path(hits=[]), _in_path(timings=[{}]), _in_path(placed=[5]), _in_path(shipped=[]),
+        _with(requests=True), _with(requests=2**53 + 1), _with(ended=None), _with(ended="2026-03-01T11:59:59+00:00"),
+        _with(began="0001-01-01T00:00:00+00:00"), _with(ended="9999-12-31T23:59:59+00:00"), _with(ended="x"),
+        _with(model_hash=""), _with(id=""), _with(id="x" * 3000), _with(id=["a"]), _with(release="a\0b"),
+        _with(asked="CPU"), _with(versions={"a": 5}), _with(domain={"a\0": 1}), _with(routes={"a": 1e30}),
+        _in_path(path=""), _in_path(hits={"/0:Add": 10**30}), _in_path(hits={"/0:Add": -1}), _in_path(hits={"": 1.5}),
+        _in_path(hits={"/0:Add": float("inf")}), _in_path(problems="odd"), _in_path(replaced=[1]),
+        _in_path(units=[["node", "a", "", "", "", None], ["op", "a", "", "", "", None]]),
+        _in_path(units=[["node", ["a"], "", "", "", None]]), _in_path(units=[["node", "", "", "", "", None]]),
+        _in_path(units=[["node", "a", "", "", "b", None], ["node", "b", "", "", "a", None]]),
+        _in_path(units=[["node", str(one + 1), "", "", str(one or ""), None] for one in range(3000)]),
+        _in_path(units=[["node", str(one + 1), "", "", str(one or ""), None] for one in reversed(range(3000))]),
+        _in_path(placed=[{"node": ["a"], "operator": "", "assigned": "", "ran": ""}]),
+        _in_path(shipped={"ran": 3, "nodes": 2, "left": [], "problems": []}),
+        *(_timed(**parts) for parts in (
+            {"calls": "x"}, {"seconds": None}, {"seconds": "1"}, {"seconds": float("nan")}, {"seconds": -0.5},
+            {"seconds": 1e300}, {"batch": "x"}, {"batch": -1}, {"path": ""}, {"path": "torchscript"}, {"operator": 1},
+        )),
     ],
 )  # fmt: skip
 def test_what_is_no_run_file_is_told_in_a_sentence(tmp_path: Path, spoil: Callable[[dict[str, Any]], None]) -> None:
@@ -153,8 +174,31 @@ def test_what_is_no_run_file_is_told_in_a_sentence(tmp_path: Path, spoil: Callab
     raw = json.loads(path.read_bytes())
     spoil(raw)
     path.write_text(json.dumps(raw))
-    with pytest.raises(RunFileError, match=path.name):
+    with pytest.raises(RunFileError, match=path.name) as raised:
         read_run(path)
+    assert ("\n" in str(raised.value), len(str(raised.value)) < 600) == (False, True)
+
+
+def test_what_is_no_plain_file_is_told_at_once(tmp_path: Path) -> None:
+    """A named pipe is not waited for, be it a run file or one of events; a folder of that name is no run file."""
+    pipe, folder = tmp_path / f"pipe{runfile.SUFFIX}", tmp_path / "in" / f"folder{runfile.SUFFIX}"
+    os.mkfifo(pipe)
+    folder.mkdir(parents=True)
+    for path, kind in ((pipe, "named pipe"), (folder, "folder")):
+        with pytest.raises(RunFileError, match=f"{path.name} cannot be read: it is a {kind}"):
+            read_run(path)
+    with pytest.raises(OSError, match="named pipe") as raised:
+        asked_for([pipe], OPEN, "m")
+    assert raised.value.filename == str(pipe)
+
+
+def test_nodes_may_lie_deep(tmp_path: Path) -> None:
+    """A hundred within each other are a graph that somebody has, in whichever order they are told."""
+    units = [Unit(Kind.NODE, str(one + 1), "If", "", str(one or "")) for one in range(100)]
+    for order in (units, units[::-1]):
+        run = replace(a_run(), seen=(Seen(Declared(Which.MAIN, tuple(order)), Trace(Which.MAIN)),))
+        path = RunFile(tmp_path, run).finish(run)
+        assert read_run(path) == run
 
 
 def test_too_deep_to_be_a_run_file(tmp_path: Path) -> None:
@@ -378,49 +422,42 @@ def test_an_event_that_is_malformed_is_counted_as_such(tmp_path: Path, parts: di
     assert (found.requests, found.unreadable) == ({"batch<=1 tokens<=2": 6}, 3)
 
 
-@pytest.fixture
-def store(tmp_path: Path) -> Iterator[Store]:
-    """A new store."""
-    with open_store(f"sqlite:///{tmp_path}/store.db") as opened:
-        yield opened
-
-
 def _kept(store: Store, *runs: Run) -> list[bool]:
     with store.write() as session:
         return [store_run(session, run) for run in runs]
 
 
-def test_a_run_is_in_the_store_once(store: Store) -> None:
+def test_a_run_is_in_the_store_once(any_store: Store) -> None:
     """Whoever stores it again is told so, also where it claims another time; what comes back is what was stored."""
-    assert _kept(store, a_run(), a_run(), replace(a_run(), began=BEGAN.replace(hour=9)), a_run(2)) == [
+    assert _kept(any_store, a_run(), a_run(), replace(a_run(), began=BEGAN.replace(hour=9)), a_run(2)) == [
         True, False, False, True,
     ]  # fmt: skip
-    with store.read() as session:
+    with any_store.read() as session:
         assert stored_runs(session) == (a_run(), a_run(2))
 
 
-def test_two_writers_store_a_run_once(store: Store) -> None:
+def test_two_writers_store_a_run_once(any_store: Store) -> None:
     """The column refuses the second of two, whatever each saw when it looked."""
-    _kept(store, a_run())
-    with pytest.raises(IntegrityError), store.write() as session:
+    _kept(any_store, a_run())
+    with pytest.raises(IntegrityError), any_store.write() as session:
         session.add(CoverageRun(run="run-1", at=BEGAN, release="", model="m", model_hash="h", origin="trace",
                                 versions={}, detail={}))  # fmt: skip
 
 
-def test_a_lost_run_is_kept_and_gives_way_to_the_finished_one(store: Store) -> None:
+def test_a_lost_run_is_kept_and_gives_way_to_the_finished_one(any_store: Store) -> None:
     """It is new once, reports name it with the reason, and it is no run that a report could be of."""
     lost = replace(a_run(), state=State.LOST, seen=(), ended=None, routes={}, domain={}, requests=0)
-    assert _kept(store, lost, lost) == [True, False]
-    with store.read() as session:
+    assert _kept(any_store, lost, lost) == [True, False]
+    with any_store.read() as session:
         (kept,) = summed_runs(session, "a" * 12)
         assert newest_run(session) is None
     assert kept.state is State.LOST
     assert "before it could tell" in add_up([kept], "a" * 12, now=BEGAN).left[0].why
-    assert _kept(store, a_run(), lost, a_run()) == [True, False, False]
-    with store.read() as session:
+    assert _kept(any_store, a_run(), lost, a_run()) == [True, False, False]
+    with any_store.read() as session:
         assert stored_runs(session) == (a_run(),)
     with pytest.raises(ValueError, match="has not ended"):
-        _kept(store, replace(a_run(5), state=State.RUNNING))
+        _kept(any_store, replace(a_run(5), state=State.RUNNING))
 
 
 def _many() -> list[Run]:
@@ -441,11 +478,11 @@ def _many() -> list[Run]:
 
 
 @pytest.mark.parametrize("release", [None, "1.4", "1.3"])
-def test_the_database_adds_up_as_a_person_would(store: Store, release: str | None) -> None:
+def test_the_database_adds_up_as_a_person_would(any_store: Store, release: str | None) -> None:
     """Summed by the database the runs give what they give one by one: shares, gaps, timings, placement, who is left."""
-    _kept(store, *_many())
+    _kept(any_store, *_many())
     age = timedelta(days=30)
-    with store.read() as session:
+    with any_store.read() as session:
         whole = add_up(stored_runs(session, release=release), "a" * 12, now=BEGAN, max_age=age)
         quick = add_up(
             summed_runs(session, "a" * 12, release=release, since=BEGAN - age), "a" * 12, now=BEGAN, max_age=age
@@ -463,22 +500,46 @@ def test_the_database_adds_up_as_a_person_would(store: Store, release: str | Non
     assert problems == [[seen.trace.problems for seen in run.seen] for run in whole.runs]
 
 
-def test_what_is_expired_still_declares(store: Store) -> None:
+def test_what_is_expired_still_declares(any_store: Store) -> None:
     """Where no run counts any more the newest of these artefacts tells their units, and no hit of them."""
-    _kept(store, a_run(1), a_run(2), a_run(3, model_hash="b" * 12))
-    with store.read() as session:
+    _kept(any_store, a_run(1), a_run(2), a_run(3, model_hash="b" * 12))
+    with any_store.read() as session:
         runs = summed_runs(session, "a" * 12, since=BEGAN.replace(year=2027))
     assert [run.id for run in runs if run.seen] == ["run-2"]
     assert [one.declared for one in runs[1].seen] == [one.declared for one in a_run().seen]
     assert [dict(one.trace.hits) for one in runs[1].seen] == [{}, {}]
 
 
-def test_the_newest_run_of_a_model(store: Store) -> None:
+def test_the_most_that_a_run_may_say_breaks_no_report(tmp_path: Path, any_store: Store) -> None:
+    """Runs at every limit are read, stored and added up, to the unit, by either database."""
+    most = runparts.MOST
+    long = "ü" * 1250
+    start = a_run(units=1)
+    trace = replace(start.seen[0].trace, hits={"/0:Add": most}, timings=(Timing(Which.MAIN, long, 0, most, 1e12),))
+    seen = (Seen(Declared(Which.MAIN, (*start.seen[0].declared.units, Unit(Kind.NODE, long, long))), trace),)
+    for number in range(5):
+        run = replace(
+            start, id=f"{number}{long}"[:1250], requests=most, seen=seen, release=long, model_hash=long, model=long,
+            routes={long: most}, domain={long: most},
+        )  # fmt: skip
+        assert _kept(any_store, read_run(RunFile(tmp_path, replace(run, id="a")).finish(run))) == [True]
+    with any_store.read() as session:
+        runs = summed_runs(session, long)
+        assert (len(stored_runs(session)), newest_run(session)) == (5, replace(runs[-1], seen=(), routes={}, domain={}))
+    covered = add_up(runs, long, now=BEGAN)
+    assert ([run.requests for run in covered.runs], covered.routes) == ([most] * 5, {long: 5 * most})
+    assert covered.paths[0].hits == {"/0:Add": 5 * most}
+
+
+def test_the_newest_run_of_a_model(any_store: Store) -> None:
     """By release and by the model's name; none where there is none."""
     _kept(
-        store, a_run(1), replace(a_run(2), model="other"), replace(a_run(3), release="1.3", began=BEGAN.replace(hour=8))
+        any_store,
+        a_run(1),
+        replace(a_run(2), model="other"),
+        replace(a_run(3), release="1.3", began=BEGAN.replace(hour=8)),
     )
-    with store.read() as session:
+    with any_store.read() as session:
         found = [
             newest_run(session), newest_run(session, model="scores"), newest_run(session, release="1.3"),
             newest_run(session, release="1.3", model="other"),
@@ -520,7 +581,7 @@ def test_ids_of_runs_of_an_older_store(tmp_path: Path) -> None:
 def test_the_target_is_blamed_for_what_it_did_alone(tmp_path: Path) -> None:
     """A drawing that cannot be written names its file; one that cannot be made names the feed, and why."""
     folder = tiny_folder(tmp_path / "m")
-    feed = feeds_of(folder, ())[0]
+    feed = golden_feed(folder)
     target = tmp_path / "none" / "one.json"
     with pytest.raises(InputError, match=r"one\.json cannot be written: No such file"):
         drawn(folder, feed, ("CPUExecutionProvider",), target)
@@ -536,7 +597,7 @@ def test_a_folder_that_cannot_be_traced_is_told_in_a_sentence(tmp_path: Path) ->
     folder = tiny_folder(tmp_path / "m")
     folder.fallback.write_bytes(b"no archive")
     with pytest.raises(InputError, match="cannot be traced") as raised:
-        traced(folder, feeds_of(folder, ()), ("CPUExecutionProvider",), "")
+        traced(folder, [golden_feed(folder)], (), ("CPUExecutionProvider",), "")
     assert (str(folder.path) in str(raised.value), "\n" in str(raised.value)) == (True, False)
 
 
@@ -544,7 +605,7 @@ def test_each_path_that_fails_on_a_feed_is_named(tmp_path: Path) -> None:
     """A feed on which both fail is one line with both errors; the others count."""
     folder = tiny_folder(tmp_path / "m", kind="gather")
     bad = Feed("bad.npz", {"ids": np.array([99], np.int64)})
-    run, (told,) = traced(folder, [*feeds_of(folder, ()), bad], ("CPUExecutionProvider",), "")
+    run, (told,) = traced(folder, [golden_feed(folder), bad], (), ("CPUExecutionProvider",), "")
     assert told.startswith("bad.npz: the main path raised ")
     assert "; the fallback raised " in told
     assert run.seen[0].trace.hits
