@@ -1,8 +1,11 @@
-"""Walks ONNX graphs and changes copies of them: a local function for each call, a marker behind a node."""
+"""Walks ONNX graphs and changes copies: a function for each call, a marker behind a node, weights beside it."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from collections.abc import Collection, Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 MARK = "#ran"
@@ -12,6 +15,10 @@ _INLINED = "_inlfunc_"
 
 Place = tuple[str, int, Any, str]
 """The place of a graph, the number of a node in it, the node, and the id of the node that holds the graph."""
+
+
+class OutsideError(ValueError):
+    """A model names weights outside of its folder, which ONNX Runtime does not load either."""
 
 
 class Calls:
@@ -87,6 +94,37 @@ def tensors_of(model: Any) -> Iterator[Any]:
             yield from (attribute.t for attribute in node.attribute if attribute.HasField("t"))
             for _, body in _bodies(node):
                 yield from body.initializer
+
+
+def link_beside(model: Any, source: Path, target: Path) -> None:
+    """Link the files of external data that a model in ``source`` names into ``target``, where its copy shall stand.
+
+    A symbolic link, as the caches of hubs have them, is followed: the copy has the file. Raises `OutsideError`,
+    `OSError`.
+    """
+    for name in sorted(set(_external(model))):
+        if os.path.isabs(name) or os.path.normpath(name).split(os.sep)[0] == os.pardir:
+            raise OutsideError(
+                f"the model names weights outside of its folder ({name}), which ONNX Runtime does not load; export it "
+                "again with its weights beside it"
+            )
+        link = target / name
+        link.parent.mkdir(parents=True, exist_ok=True)
+        if not link.exists():
+            _link(Path(os.path.realpath(source / name)), link)
+
+
+def _link(source: Path, link: Path) -> None:
+    """Hard links first: ONNX Runtime refuses external data behind a symbolic link that leaves the folder."""
+    try:
+        os.link(source, link)
+    except OSError:  # another file system
+        shutil.copyfile(source, link)
+
+
+def _external(model: Any) -> Iterator[str]:
+    for tensor in tensors_of(model):
+        yield from (entry.value for entry in tensor.external_data if entry.key == "location")
 
 
 def place_of(name: str) -> str:

@@ -6,7 +6,9 @@ process says so. `Profile.full` tells.
 
 from __future__ import annotations
 
+import ctypes
 import json
+import os
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -14,6 +16,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from sys import intern
 from typing import Any
+from weakref import WeakSet
 
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.errors import DeviceInit
@@ -23,6 +26,18 @@ EVENTS = 1_000_000
 """Events that a profile of ONNX Runtime holds."""
 _SUFFIX = "_kernel_time"
 _ERRORS_ONLY = 3
+_OPEN: WeakSet[Any] = WeakSet()
+"""Sessions that write a profile."""
+
+
+def _keep() -> None:
+    """In a fork: never let go of a session, for its end would write the profile a second time, into the same file."""
+    for session in _OPEN:
+        ctypes.pythonapi.Py_IncRef(ctypes.py_object(session))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_keep)
 
 
 @dataclass(slots=True)
@@ -76,6 +91,7 @@ def open_watched(
         options.add_session_config_entry("session.optimized_model_external_initializers_min_size_in_bytes", "1024")
     session = ort.InferenceSession(str(graph), options, providers=list(providers), enable_fallback=False)
     session.disable_fallback()
+    _OPEN.add(session)
     return session
 
 

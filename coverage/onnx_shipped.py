@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from crashpath.coverage.onnx_graph import name_apart, nodes_of
+from crashpath.coverage.onnx_graph import link_beside, name_apart, nodes_of
 from crashpath.coverage.onnx_session import check_providers, end_profile, open_watched
-from crashpath.coverage.onnx_units import link_external
+from crashpath.coverage.scratch import Scratch
 from crashpath.coverage.units import Shipped
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Arrays
@@ -21,9 +20,9 @@ def shipped(folder: ModelFolder, providers: Sequence[str], feeds: Sequence[Array
     A feed that fails is told in ``problems`` and costs the other feeds nothing; so is a session that does not open.
     """
     problems: list[str] = []
-    with tempfile.TemporaryDirectory(prefix="crashpath-shipped-") as scratch:
+    with Scratch("shipped") as scratch:
         try:
-            session, nodes = _open(folder, providers, Path(scratch, "session.onnx"))
+            session, nodes = _open(folder, providers, scratch.path / "session.onnx")
         except Exception as error:  # noqa: BLE001  # a library's, or DeviceInit: production would raise it, too
             return Shipped(0, 0, (), (f"the session that ships does not open here ({_told(error)})",))
         for number, feed in enumerate(feeds, start=1):
@@ -56,7 +55,7 @@ def _open(folder: ModelFolder, providers: Sequence[str], saved: Path) -> tuple[A
     end_profile(session)
     name_apart(model)
     named = saved.with_name("named.onnx")
-    link_external(model, folder.path, saved.parent)
+    link_beside(model, folder.main.parent, saved.parent)
     onnx.save(model, str(named))
     return open_watched(folder, named, providers, plain=True), dict(_names(model))
 

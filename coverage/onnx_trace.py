@@ -12,7 +12,7 @@ helps where one request alone is larger than a profile, or ten times as large as
 
 from __future__ import annotations
 
-import tempfile
+import os
 from collections import Counter
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
@@ -21,9 +21,10 @@ from typing import Any, Self
 
 from crashpath.coverage.batches import batch_of
 from crashpath.coverage.experts import Chosen
-from crashpath.coverage.onnx_graph import MARK, mark, place_of, present
+from crashpath.coverage.onnx_graph import MARK, link_beside, mark, place_of, present
 from crashpath.coverage.onnx_session import EVENTS, NodeEvent, end_profile, open_watched, there
 from crashpath.coverage.onnx_units import MODEL, Named, write_named
+from crashpath.coverage.scratch import Scratch
 from crashpath.coverage.units import Kind, Placed, Timing, Trace, Unit
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.folder import ModelFolder
@@ -41,14 +42,17 @@ class MainTracer:
     """Runs feeds on the main path and sees every node. Open it, `run`, and close it: `trace` is what was seen.
 
     ``providers`` are asked for as in production. ``limit`` is the number of events after which the session is renewed.
+    It runs one feed at a time, whichever thread asks: `Tracer` sees to that. Raises `OutsideError`, `OSError`, and what
+    the format's library raises of a file that is no model.
     """
 
     def __init__(self, folder: ModelFolder, providers: Sequence[str], *, limit: int = EVENTS // 10) -> None:
         self._folder = folder
         self._providers = tuple(providers)
         self._limit = limit
-        self._scratch = tempfile.TemporaryDirectory(prefix="crashpath-trace-")
-        self._named: Named = write_named(folder.main, Path(self._scratch.name))
+        self._pid = os.getpid()
+        self._scratch = Scratch("trace")
+        self._named = self._write()
         self._session: Any = None
         self._batches: list[int] = []  # of the requests that the profile under way holds
         self._per_run = 0
@@ -65,6 +69,18 @@ class MainTracer:
         self._outputs = [spec.name for spec in folder.outputs]
         self._choices = [one.indices for one in self._named.routers if one.indices not in self._outputs]
         self._chosen = Chosen(self._named.routers)
+
+    def _write(self) -> Named:
+        """Write the named copy, or nothing. Raises `OutsideError` and what `write_named` raises."""
+        import onnx
+
+        source, target = self._folder.main, self._scratch.path
+        try:
+            link_beside(onnx.load(str(source), load_external_data=False), source.parent, target)
+            return write_named(source, target)
+        except BaseException:
+            self._scratch.close()
+            raise
 
     @property
     def declared(self) -> Named:
@@ -96,14 +112,14 @@ class MainTracer:
         self._batches = []
 
     def _watched(self, saved: Path | None) -> Any:
-        graph = Path(self._scratch.name, MODEL)
+        graph = self._scratch.path / MODEL
         return open_watched(self._folder, graph, there(self._providers), plain=True, saved=saved)
 
     def _first(self) -> None:
         """Open the first session, and look up in its graph what became of each declared node; mark those replaced."""
         import onnx
 
-        graph, saved = Path(self._scratch.name, MODEL), Path(self._scratch.name, "session.onnx")
+        graph, saved = self._scratch.path / MODEL, self._scratch.path / "session.onnx"
         session = self._watched(saved)
         gone = self._lacking(present(onnx.load(str(saved), load_external_data=False))[0])
         if gone:
@@ -116,7 +132,7 @@ class MainTracer:
             gone = self._lacking(places)
             self._marked = gone & waiting
             self._gone = gone - waiting
-        for file in Path(self._scratch.name).glob("session.*"):
+        for file in self._scratch.path.glob("session.*"):
             file.unlink()
         self._session = session
         for group in session.get_provider_graph_assignment_info():
@@ -183,9 +199,10 @@ class MainTracer:
                 yield Placed(name, operators.get(name, name.rpartition("_")[0]), "", provider)
 
     def close(self) -> None:
-        """End the session and remove the copy."""
-        self._end()
-        self._scratch.cleanup()
+        """End the session and remove the copy; in a fork of the process that opened this, neither."""
+        if os.getpid() == self._pid:
+            self._end()
+            self._scratch.close()
 
     def __enter__(self) -> Self:
         return self

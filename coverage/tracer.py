@@ -6,6 +6,7 @@ of the session that ships are not touched; routes are read from its own counts, 
 
 from __future__ import annotations
 
+import os
 import platform
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
@@ -90,6 +91,7 @@ class Tracer:
         now: Callable[[], datetime] = _now,
     ) -> None:
         self.folder = folder if isinstance(folder, ModelFolder) else open_folder(folder)
+        self._pid = os.getpid()
         self._providers = tuple(providers)
         self._data = Path(data)
         self._timed = timed
@@ -125,8 +127,10 @@ class Tracer:
     def run(self, feed: Arrays) -> tuple[Arrays, Arrays | None]:
         """Run a feed on both paths, traced, and return both answers; ``None`` is that of a fallback there is not.
 
-        Both are tried. Raises `FeedError`, which names the path.
+        Both are tried. Raises `FeedError`, which names the path, and `TraceError` in a fork of the process.
         """
+        if os.getpid() != self._pid:
+            raise TraceError("this tracer is of the process that was forked; open one in the fork")
         assert self._main is not None, "a tracer is opened by `with`"
         feed = {name: np.array(array, order="C") for name, array in feed.items()}
         if self._timed and len(self._feeds) < _SHIPPED_FEEDS:
@@ -193,6 +197,8 @@ class Tracer:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
+        if os.getpid() != self._pid:  # a fork: the run, its files and its sessions are those of the process that opened
+            return
         assert self._file is not None
         with ExitStack() as opened:
             opened.callback(self._file.leave)

@@ -15,6 +15,7 @@ from onnx import parser
 
 from crashpath.coverage import onnx_session
 from crashpath.coverage.covered import Covered, add_up
+from crashpath.coverage.onnx_graph import OutsideError
 from crashpath.coverage.onnx_shipped import shipped
 from crashpath.coverage.onnx_trace import FULL, REMOVED, MainTracer
 from crashpath.coverage.placement import Placement, placement
@@ -282,6 +283,50 @@ def test_weights_beside_the_graph(tmp_path: Path) -> None:
     _, hits, counted = traced(folder, {"x": X})
     assert hits == {"/0:F": 1, "/0:F/0:MatMul": 1, "/0:F/1:MatMul": 1, "/1:Mish": 1}
     assert counted == set(hits)
+
+
+def _in_cache(folder: Path) -> Path:
+    """Put the files of a folder where a hub's cache has them, and links in their place."""
+    blobs = folder.parent / "blobs"
+    blobs.mkdir()
+    for number, file in enumerate(sorted(folder.iterdir())):
+        file.rename(blobs / f"{number:064x}")
+        file.symlink_to(Path("..", "blobs", f"{number:064x}"))
+    return blobs
+
+
+def test_weights_behind_a_link(tmp_path: Path) -> None:
+    """Graph and weights in a hub's cache, behind symbolic links: production loads them, and so does the tracer."""
+    folder = _beside(tmp_path / "snapshot")
+    _in_cache(folder.path)
+    assert (folder.path / "weights.bin").is_symlink()
+    _, hits, counted = traced(folder, {"x": X})
+    assert counted == set(hits)
+    told = shipped(folder, (CPU,), [{"x": X}])
+    assert (told.problems, told.ran == told.nodes > 1) == ((), True)
+
+
+@pytest.mark.parametrize("name", ["../weights.bin", "sub/../../weights.bin", "absolute"])
+def test_weights_outside_of_the_folder_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str) -> None:
+    """What ONNX Runtime refuses in production is refused in a sentence, and makes no file anywhere."""
+    folder = _beside(tmp_path / "m")
+    outside = tmp_path / "weights.bin"
+    (folder.path / "weights.bin").rename(outside)
+    model = onnx.load(str(folder.main), load_external_data=False)
+    for tensor in model.graph.initializer:
+        for entry in tensor.external_data:
+            if entry.key == "location":
+                entry.value = str(outside) if name == "absolute" else name
+    onnx.save(model, str(folder.main))
+    with pytest.raises(Exception, match=r"escapes model directory|Absolute path not allowed"):
+        ort.InferenceSession(str(folder.main), providers=[CPU])
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(scratch))
+    with pytest.raises(OutsideError, match="outside of its folder"):
+        MainTracer(folder, (CPU,))
+    assert [*scratch.iterdir()] == []
+    assert outside.stat().st_nlink == 1
 
 
 TURNS = """<ir_version: 9, opset_import: ["" : 18]>
