@@ -26,7 +26,7 @@ class Left:
 
 @dataclass(frozen=True, slots=True)
 class PathCoverage:
-    """One path. ``hits`` add up over runs, ``last`` is when a unit was hit last, ``units`` have the reasons of all.
+    """One path. ``hits`` add up over runs, ``units`` have the reasons of all.
 
     ``placed`` and ``shipped`` are of the newest run that has them; ``placement`` compares each run with what it asked
     for. ``problems`` are sentences of the runs: why counts may be too low.
@@ -35,7 +35,6 @@ class PathCoverage:
     path: str
     units: tuple[Unit, ...]
     hits: Mapping[str, int]
-    last: Mapping[str, datetime]
     timings: tuple[Timing, ...]
     placed: tuple[Placed, ...]
     shipped: Shipped | None
@@ -123,15 +122,12 @@ def _why_not(run: Run, model_hash: str, now: datetime, max_age: timedelta | None
 def _path(name: str, runs: Sequence[Run]) -> PathCoverage:
     seen = [(run, one) for run in runs for one in run.seen if one.declared.path == name]
     hits: Counter[str] = Counter()
-    last: dict[str, datetime] = {}
-    for run, one in seen:
+    for _, one in seen:
         hits.update(one.trace.hits)
-        last |= dict.fromkeys(one.trace.hits, run.ended or run.began)
     return PathCoverage(
         name,
         _units([one for _, one in seen], hits),
         dict(hits),
-        last,
         _timings(one for _, one in seen),
         next((one.trace.placed for _, one in reversed(seen) if one.trace.placed), ()),
         next((one.trace.shipped for _, one in reversed(seen) if one.trace.shipped is not None), None),

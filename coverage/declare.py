@@ -43,4 +43,4 @@ def declared_paths(folder: ModelFolder) -> tuple[Declared, ...]:
 
 
 def _unhit(declared: Declared) -> PathCoverage:
-    return PathCoverage(declared.path, declared.units, hits={}, last={}, timings=(), placed=(), shipped=None)
+    return PathCoverage(declared.path, declared.units, hits={}, timings=(), placed=(), shipped=None)
