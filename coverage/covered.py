@@ -1,7 +1,7 @@
 """Adds up traced runs: what of a model is covered, by evidence that counts.
 
-Evidence counts where it is of the same artefacts (``model_hash``) and not older than the policy allows. What does not
-count is kept with the reason, so that a report can say why a figure fell.
+Evidence counts where it is of the same artefacts (``model_hash``), not older than the policy allows, and not of a time
+that is yet to come. What does not count is kept with the reason, so that a report can say why a figure fell.
 """
 
 from __future__ import annotations
@@ -14,6 +14,9 @@ from datetime import datetime, timedelta
 from crashpath.coverage.placement import Placement, RunPlaced, placements
 from crashpath.coverage.runfile import Run, Seen, State
 from crashpath.coverage.units import Declared, Kind, Placed, Ratio, Shipped, Timing, Unit, ratio
+
+AHEAD = timedelta(days=1)
+"""By so much the clock of another machine may be ahead: a run that ended later would count for ever."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -114,6 +117,8 @@ def _why_not(run: Run, model_hash: str, now: datetime, max_age: timedelta | None
         return "it has not ended yet"
     if run.model_hash != model_hash:
         return f"it is of other artefacts ({run.model_hash})"
+    if (run.ended or run.began) - now > AHEAD:
+        return f"it says that it ended on {run.ended or run.began:%Y-%m-%d}, which is yet to come; set that clock right"
     if max_age is not None and now - (run.ended or run.began) > max_age:
         return f"it is older than {max_age.days} days"
     return ""

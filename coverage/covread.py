@@ -13,6 +13,7 @@ from typing import Any
 from sqlalchemy import Select, and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from crashpath.coverage.covered import AHEAD
 from crashpath.coverage.runfile import Run, Seen, State, read_trace
 from crashpath.coverage.units import Declared, Kind, Placed, Trace, Unit
 from crashpath.ingest.tables_evidence import CoverageHit, CoverageRun
@@ -27,9 +28,16 @@ _IDS = 500
 """Runs that one query asks for: databases take only so many values."""
 
 
-def newest_run(session: Session, *, release: str | None = None, model: str | None = None) -> Run | None:
-    """Return the finished run that began last, of this release and this model's name if given, without what it saw."""
-    query = _heads(release, None).where(STATE.is_distinct_from(State.LOST))
+def newest_run(
+    session: Session, *, release: str | None = None, model: str | None = None, now: datetime | None = None
+) -> Run | None:
+    """Return the finished run that began last, of this release and this model's name if given, without what it saw.
+
+    None is of a time yet to come. ``now`` is that of the clock unless it is given.
+    """
+    until = (now or datetime.now(UTC)) + AHEAD
+    query = _heads(release, None).where(STATE.is_distinct_from(State.LOST), CoverageRun.at <= until)
+    query = query.where(or_(_ENDED.is_(None), until.isoformat() >= _ENDED))  # as text: all are in UTC
     if model is not None:
         query = query.where(CoverageRun.model == model)
     newest = query.order_by(None).order_by(CoverageRun.at.desc(), CoverageRun.run.desc()).limit(1)
@@ -38,17 +46,26 @@ def newest_run(session: Session, *, release: str | None = None, model: str | Non
 
 
 def summed_runs(
-    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+    session: Session,
+    model_hash: str,
+    *,
+    release: str | None = None,
+    since: datetime | None = None,
+    now: datetime | None = None,
 ) -> tuple[Run, ...]:
     """Return all runs, the oldest first, so that `add_up` gives what it gives of `stored_runs`, at a fraction of it.
 
-    Of runs that count (of this hash, finished, ended at ``since`` or later) each has its timings and its placement;
-    the newest has the hits, routes and shapes of all, and its units hold for all. Other runs have nothing that they
-    saw, but that where no run counts the newest of this hash has the units that its artefacts declare.
+    ``now`` is that of the clock unless it is given; `add_up` gets the same.
+    Of runs that count (of this hash, finished, ended at ``since`` or later, not in the future) each has its timings and
+    its placement; the newest has the hits, routes and shapes of all, and its units hold for all. Other runs have
+    nothing that they saw, but that where no run counts the newest of this hash has the units that its artefacts
+    declare.
     """
     runs = {row.id: _head(row) for row in session.execute(_heads(release, None))}
     mine = [id for id, run in runs.items() if run.model_hash == model_hash and run.state is State.FINISHED]
-    counted = [id for id in mine if since is None or (runs[id].ended or runs[id].began) >= since]
+    until = (now or datetime.now(UTC)) + AHEAD
+    ended = {id: runs[id].ended or runs[id].began for id in mine}
+    counted = [id for id in mine if (since is None or ended[id] >= since) and ended[id] <= until]
     for path in Which:
         traces = dict(_traces(session, path, counted or mine[-1:]))
         if not traces:

@@ -547,6 +547,27 @@ def test_the_newest_run_of_a_model(any_store: Store) -> None:
     assert [run and run.id for run in found] == ["run-2", "run-1", "run-3", None]
 
 
+def test_a_run_of_the_future_never_counts(any_store: Store) -> None:
+    """What ended more than a day from now is left with that reason, and no report is of it by default."""
+    ahead = replace(a_run(2, model_hash="b" * 12), ended=BEGAN + timedelta(days=40 * 365))
+    later = replace(ahead, id="run-3", began=BEGAN + timedelta(days=2), ended=BEGAN + timedelta(days=3))
+    same = replace(a_run(4, hits=3), ended=BEGAN + timedelta(days=1, seconds=1))
+    near = replace(a_run(5, hits=2), began=BEGAN + timedelta(hours=23), ended=BEGAN + timedelta(days=1))
+    _kept(any_store, a_run(1), ahead, later, same, near)
+    with any_store.read() as session:
+        newest = newest_run(session, now=BEGAN)
+        for runs in (stored_runs(session), summed_runs(session, "a" * 12, now=BEGAN)):
+            covered = add_up(runs, "a" * 12, now=BEGAN)
+            assert [run.id for run in covered.runs] == ["run-1", "run-5"]
+            assert covered.paths[0].hits == {"/0:Add": 2, "/1:Add": 1}
+            assert covered.newest == near.ended
+            (left,) = [one.why for one in covered.left if one.run.id == "run-4"]
+            assert left == "it says that it ended on 2026-03-02, which is yet to come; set that clock right"
+        (future,) = [run for run in summed_runs(session, "b" * 12, now=BEGAN) if run.seen]
+    assert newest is not None
+    assert (newest.id, future.id) == ("run-5", "run-3")
+
+
 def test_ids_of_runs_of_an_older_store(tmp_path: Path) -> None:
     """The upgrade gives each traced run its id, keeps hits, those of drills, too, and one of two that are the same."""
     url = f"sqlite:///{tmp_path}/old.db"
