@@ -19,6 +19,7 @@ from typing import Self
 
 import numpy as np
 
+from crashpath.coverage.artefacts import differing
 from crashpath.coverage.domain import bucket_of
 from crashpath.coverage.onnx_shipped import shipped
 from crashpath.coverage.onnx_trace import MainTracer
@@ -76,7 +77,8 @@ class Tracer:
 
     ``providers`` are those that production asks for. ``data`` is the folder of the run files. A process that dies in
     the midst leaves a run file that says so. A model that declares no fallback is traced on its main path alone.
-    Raises `ModelFolderError`, and what the libraries raise of an artefact that cannot be loaded; then there is no run.
+    Raises `ModelFolderError`, `FolderError` where a file is not the one that the folder's hash is of, and what the
+    libraries raise of an artefact that cannot be loaded; then there is no run.
     """
 
     def __init__(
@@ -112,6 +114,8 @@ class Tracer:
         )  # fmt: skip
 
     def __enter__(self) -> Self:
+        if wrong := differing(self.folder):
+            raise FolderError(wrong)
         with ExitStack() as opened:
             file = RunFile(self._data, self.begun)
             opened.callback(file.remove)
@@ -177,7 +181,7 @@ class Tracer:
             seen.append(Seen(self._fallback.declared, self._fallback.trace()))
         return replace(
             self.begun,
-            ended=self._now(),
+            ended=max(self._now(), self.begun.began),  # the clock may have been set back meanwhile
             requests=self.requests,
             seen=tuple(seen),
             routes={route: count for route, count in sorted(routes.items()) if count},

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 
+from crashpath.coverage.artefacts import undeclared
 from crashpath.coverage.covered import Covered, PathCoverage, add_up
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.coverage.tracer import FolderError, Tracer, in_short
@@ -30,10 +31,15 @@ class Tracing:
     has been traced. Routes count of every session that was asked or closed meanwhile, from when it was opened, however
     it ends. What goes wrong here is nobody's error: a folder that cannot be traced is tried once, `troubles` says it,
     and its sessions answer as ever.
+
+    Raises `ModelFolderError`, and `FolderError` for a folder that says no digests of its artefacts.
     """
 
     def __init__(self, folders: Sequence[Path], *, data: Path, release: str = "") -> None:
-        self._folders = {folder.hash: folder for folder in map(open_folder, folders)}
+        opened = [open_folder(folder) for folder in folders]
+        if wrong := next(filter(None, map(undeclared, opened)), ""):
+            raise FolderError(wrong)
+        self._folders = {folder.hash: folder for folder in opened}
         self._data = data
         self._release = release
         self._lock = threading.Lock()

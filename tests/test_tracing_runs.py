@@ -33,7 +33,7 @@ from crashpath.ingest.tables_evidence import CoverageRun
 from crashpath.runtime.errors import ModelFolderError
 from crashpath.runtime.events import Cohort
 from crashpath.runtime.fakelane import FakeLane
-from crashpath.runtime.folder import FALLBACK_FILE, ModelFolder, TensorSpec
+from crashpath.runtime.folder import FALLBACK_FILE, MAIN_FILE, SPEC_FILE, ModelFolder, TensorSpec, file_hash
 from crashpath.runtime.session import FallbackSession
 from crashpath.runtime.testing import tiny_folder
 from crashpath.runtime.values import Arrays
@@ -261,7 +261,7 @@ def test_a_folder_that_cannot_be_traced_harms_nobody(tmp_path: Path, tracing_of:
     with pytest.raises(FolderError, match="cannot be traced"):
         tracing.first()
     tracing.stop()
-    assert run_files([tmp_path / "runs"]) == ()
+    assert not (tmp_path / "runs").exists()
     told = list(tracing.summary(since=0.0))
     assert told[0].endswith("no request was traced")
     assert ["cannot be traced" in one for one in told] == [False, True]
@@ -271,9 +271,55 @@ def test_a_tracer_that_cannot_open_leaves_nothing(tmp_path: Path) -> None:
     """Neither its run file nor the copy of the main path stays."""
     folder = tiny_folder(tmp_path / "m")
     folder.fallback.write_bytes(b"no archive")
-    with pytest.raises(RuntimeError), Tracer(folder, data=tmp_path / "runs"):
+    with pytest.raises(RuntimeError), Tracer(_declared_anew(folder), data=tmp_path / "runs"):
         pass
     assert list((tmp_path / "runs").iterdir()) == []
+
+
+def _declared_anew(folder: ModelFolder) -> ModelFolder:
+    """The folder with the digests of its files as they are now."""
+    return replace(folder, files=tuple((name, file_hash(folder.path / name)) for name, _ in folder.files))
+
+
+@pytest.mark.parametrize("name", [MAIN_FILE, FALLBACK_FILE, "w.bin"])
+def test_other_artefacts_are_no_evidence(tmp_path: Path, name: str) -> None:
+    """A file that was changed since it was declared, be it weights beside the graph, is not traced under its hash."""
+    folder = tiny_folder(tmp_path / "m", external="w.bin")
+    with Tracer(folder, data=tmp_path / "runs", timed=False):
+        pass
+    changed = folder.path / name
+    content = changed.read_bytes()
+    changed.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    with pytest.raises(FolderError, match=f"{name} is not the file") as raised, Tracer(folder, data=tmp_path / "none"):
+        pass
+    assert (folder.hash in str(raised.value), "\n" in str(raised.value), (tmp_path / "none").exists()) == (
+        False, False, False,
+    )  # fmt: skip
+    changed.unlink()
+    with pytest.raises(FolderError, match=f"{name} cannot be read"), Tracer(folder, data=tmp_path / "none"):
+        pass
+
+
+def test_a_folder_whose_hash_says_nothing_is_not_traced(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
+    """All models without digests have one hash; and what the graph reads besides has to have a digest, too."""
+    folder = tiny_folder(tmp_path / "m", external="w.bin")
+    some = replace(folder, files=tuple(one for one in folder.files if one[0] != "w.bin"))
+    for files, said in ((some, "reads w.bin, of which"), (replace(folder, files=()), r"give it a \[files\] table")):
+        with pytest.raises(FolderError, match=said), Tracer(files, data=tmp_path / "none"):
+            pass
+    spec = folder.path / SPEC_FILE
+    spec.write_text(spec.read_text().partition("[files]")[0])
+    with pytest.raises(FolderError, match=r"give it a \[files\] table"):
+        tracing_of(folder)
+
+
+def test_a_clock_that_is_set_back_costs_no_run(tmp_path: Path) -> None:
+    """A run ends at the earliest when it began, so that its file can be read."""
+    folder = tiny_folder(tmp_path / "m", fallback=False)
+    times = iter([BEGAN, BEGAN - timedelta(hours=1)])
+    with Tracer(folder, data=tmp_path / "runs", timed=False, now=lambda: next(times)):
+        pass
+    assert [read_run(path).ended for path in run_files([tmp_path / "runs"])] == [BEGAN]
 
 
 def test_a_model_without_fallback_is_traced_on_its_main_path(
