@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import json
 import os
+import re
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -26,6 +27,7 @@ EVENTS = 1_000_000
 """Events that a profile of ONNX Runtime holds."""
 _SUFFIX = "_kernel_time"
 _ERRORS_ONLY = 3
+_FAILED = re.compile(r"while running \S+ node\. Name:'([^']*)'")
 _OPEN: WeakSet[Any] = WeakSet()
 """Sessions that write a profile."""
 
@@ -110,6 +112,11 @@ def check_providers(wanted: Sequence[str], found: Sequence[str]) -> None:
             f"{', '.join(lacking)} was requested and is not usable here; there is {', '.join(found)}",
             "providers of the session",
         )
+
+
+def failed_in(error: BaseException) -> tuple[str, ...]:
+    """Return the names of the nodes that a run failed in, outer ones first, as the error of ONNX Runtime tells them."""
+    return tuple(_FAILED.findall(str(error)))
 
 
 def end_profile(session: Any, called: Callable[[str], str] = str) -> Profile:

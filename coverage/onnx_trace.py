@@ -3,7 +3,8 @@
 The copy runs at no optimisation, so that a node of the graph is a node of the session. Some are not, all the same: an
 operator that ONNX Runtime has no kernel for (Mish, GroupNormalization) is dissolved into others that have no name.
 Behind such a node the copy has a marker, an ``Identity`` that runs when what the node makes is there; so a node that is
-replaced counts as often as it is answered. What is removed instead is in no denominator.
+replaced counts as often as it is answered. What is removed instead is in no denominator. A node that raised has not
+completed and does not count, nor does the branch, the loop or the call around it.
 
 The profile is written when it ends, holds a million events and takes two kilobytes of memory for each. So a tracer
 renews its session after as many requests as make a tenth of that, each as large as the largest before. No renewal
@@ -22,7 +23,7 @@ from typing import Any, Self
 from crashpath.coverage.batches import batch_of
 from crashpath.coverage.experts import Chosen
 from crashpath.coverage.onnx_graph import MARK, link_beside, mark, place_of, present
-from crashpath.coverage.onnx_session import EVENTS, NodeEvent, end_profile, open_watched, there
+from crashpath.coverage.onnx_session import EVENTS, NodeEvent, end_profile, failed_in, open_watched, there
 from crashpath.coverage.onnx_units import MODEL, Named, write_named
 from crashpath.coverage.scratch import Scratch
 from crashpath.coverage.units import Kind, Placed, Timing, Trace, Unit
@@ -56,7 +57,8 @@ class MainTracer:
         self._session: Any = None
         self._batches: list[int] = []  # of the requests that the profile under way holds
         self._per_run = 0
-        self._hits: Counter[str] = Counter()
+        self._hits: Counter[str] = Counter()  # how often a node began
+        self._failed: Counter[str] = Counter()  # of that: how often it, or a node in it, raised
         self._providers_of: dict[str, str] = {}
         self._assigned: dict[str, str] = {}
         self._spent: Counter[tuple[str, int]] = Counter()
@@ -88,14 +90,15 @@ class MainTracer:
         return self._named
 
     def run(self, feed: Arrays) -> Arrays:
-        """Answer a feed, traced. Raises what ``InferenceSession.run`` raises; what ran until then is seen, too."""
+        """Answer a feed, traced. Raises what ``InferenceSession.run`` raises; what completed till then is seen."""
         if self._session is None:
             self._open()
         self._batches.append(batch_of(feed))
         try:
             answered = self._session.run([*self._outputs, *self._choices], dict(feed))
-        except BaseException:
+        except BaseException as error:
             self._end(failed=True)
+            self._failed.update(self._not_completed({place_of(name) for name in failed_in(error)}))
             raise
         if not self._per_run or len(self._batches) * self._per_run > self._limit:  # unknown until one has ended
             self._end()
@@ -159,6 +162,12 @@ class MainTracer:
             self._calls[key] += 1
             self._spent[key] += int(event.microseconds)
 
+    def _not_completed(self, places: Collection[str]) -> Iterator[str]:
+        """Yield the nodes at these places, and those that they stand in: branches, loops and calls."""
+        for unit in self._named.declared.units:
+            if any(place == unit.id or place.startswith(f"{unit.id}/") for place in places):
+                yield unit.id
+
     def trace(self) -> Trace:
         """Return what was seen until now."""
         self._end()
@@ -177,7 +186,9 @@ class MainTracer:
         timings = tuple(
             Timing(Which.MAIN, *key, self._calls[key], self._spent[key] / 1e6) for key in sorted(self._calls)
         )
-        seen = {unit: count for unit, count in hits.items() if count} | dict(self._chosen.hits)
+        for name in self._failed.keys() - self._marked:  # a marker runs behind what completed, and not else
+            hits[name] = hits.get(name, 0) - self._failed[name]
+        seen = {unit: count for unit, count in hits.items() if count > 0} | dict(self._chosen.hits)
         return Trace(
             Which.MAIN, seen, timings, (*self._placed(nodes, {*gone, *inside}), *self._undeclared(nodes)), gone,
             problems=(FULL,) if self._full else (),

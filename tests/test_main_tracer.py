@@ -387,8 +387,60 @@ def test_a_request_that_fails_is_no_full_profile(tmp_path: Path) -> None:
         with pytest.raises(Exception, match="out of"):
             tracer.run({"x": X, "at": np.array(9, np.int64)})
         trace = tracer.trace()
-    assert trace.hits == {"/0:Neg": 1, "/1:Gather": 1}
+    assert trace.hits == {"/0:Neg": 1}
     assert trace.problems == ()
+
+
+FAILS = """<ir_version: 9, opset_import: ["" : 18, "my" : 1]>
+g (float[n,4] x, int64 at, bool c) => (float[m] y) {
+  n = Neg(x)
+  y = If (c) <then_branch = t () => (float[k] a) { p = Abs(n)
+                                                   a = my.F(p, at) },
+              else_branch = e () => (float[l] b) { b = Gather(n, at) }>
+}
+<domain: "my", opset_import: ["" : 18]>
+F (q, at) => (r) { s = Mish(q)
+                   r = Gather(s, at) }"""
+
+
+def test_what_failed_and_what_it_stands_in_did_not_complete(tmp_path: Path) -> None:
+    """The node that raised, the call and the branch around it do not count; what completed before does, in them too."""
+    folder = folder_of(tmp_path, FAILS)
+    then = "/1:If/then_branch"
+    good, bad = np.array(1, np.int64), np.array(9, np.int64)
+    with MainTracer(folder, (CPU,)) as tracer:
+        for branch in (True, False):
+            with pytest.raises(Exception, match="out of"):
+                tracer.run({"x": X, "at": bad, "c": np.array(branch)})
+        assert tracer.trace().hits == {"/0:Neg": 2, f"{then}/0:Abs": 1, f"{then}/1:F/0:Mish": 1}
+        tracer.run({"x": X, "at": good, "c": np.array(True)})
+        hits = tracer.trace().hits
+    assert hits == {
+        "/0:Neg": 3, "/1:If": 1, f"{then}/0:Abs": 2, f"{then}/1:F": 1, f"{then}/1:F/0:Mish": 2,
+        f"{then}/1:F/1:Gather": 1,
+    }  # fmt: skip
+
+
+def test_a_turn_that_fails_takes_its_own_count_alone(tmp_path: Path) -> None:
+    """Turns of a loop that went well count for the node that failed in a later one; the loop did not complete."""
+    text = """<ir_version: 9, opset_import: ["" : 18]>
+    g (float[n,4] x, int64 turns) => (float[4] last, float[m,4] y) {
+      go = Constant<value = bool {1}>()
+      zero = Constant<value = float[4] {0,0,0,0}>()
+      last, y = Loop (turns, go, zero) <body = b (int64 i, bool on, float[4] s) =>
+                                                 (bool still, float[4] t, float[4] u) {
+        still = Identity(on)
+        t = Gather(x, i)
+        u = Neg(t)
+      }>
+    }"""
+    with MainTracer(folder_of(tmp_path, text), (CPU,)) as tracer:
+        with pytest.raises(Exception, match="out of"):
+            tracer.run({"x": X, "turns": np.array(5, np.int64)})  # of two rows: the third turn fails
+        hits = dict(tracer.trace().hits)
+    body = "/2:Loop/body"
+    assert hits.pop(f"{body}/0:Identity") in (2, 3)  # before the node that fails, or after it
+    assert hits == {f"{body}/1:Gather": 2, f"{body}/2:Neg": 2}
 
 
 def test_sessions_are_renewed_by_the_largest_request(tmp_path: Path) -> None:
