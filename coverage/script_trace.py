@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import threading
 import warnings
 from collections import Counter
 from collections.abc import Iterator, Sequence
@@ -20,13 +21,17 @@ from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Arrays
 from crashpath.runtime.values import Path as Which
 
+_HEARING = threading.Lock()
+"""Held by a run that hears choices: `HEARD` is one a process, and the interpreter may go on on another thread."""
+
 
 class FallbackTracer:
     """Runs feeds on the fallback and counts its blocks. Its answers are those of the artefact, bit for bit.
 
     ``timed``: run each feed once more under torch's profiler for the time that operators take, on a copy of the model
     without counters that has tensors of its own. What fails there is in ``untimed`` and harms no answer.
-    ``routers`` are those of the ONNX graph, whose twins are looked for in the script.
+    ``routers`` are those of the ONNX graph, whose twins are looked for in the script. It runs one feed at a time,
+    whichever thread asks: `Tracer` sees to that.
     """
 
     def __init__(self, folder: ModelFolder, *, timed: bool = True, routers: Sequence[Router] = ()) -> None:
@@ -71,21 +76,32 @@ class FallbackTracer:
         the blocks that the run entered are counted, and none of their operators: which of them ran is not known.
         """
         before = self._counted.counts.clone()
-        HEARD.clear()
         try:
-            with self._as_served():
+            with self._heard(), self._as_served():
                 given = self._named(self._module(*self._tensors(feed)))
         except BaseException:
             self._cut_short(self._counted.counts - before)
             raise
-        for number, indices in HEARD:
-            self._chosen.add(self._routers[number].id, indices, self._counted.twins.axes[number])
         if self._plain is not None:
             try:
                 self._time(feed)
             except Exception as error:  # noqa: BLE001  # a library's: the request is answered all the same
                 self.untimed = f"{type(error).__name__}: {error}"
         return given
+
+    @contextmanager
+    def _heard(self) -> Iterator[None]:
+        """Count who was chosen meanwhile, unless the run raises."""
+        if not self._counted.twins.nodes:
+            yield
+            return
+        with _HEARING:
+            try:
+                yield
+                for number, indices in HEARD:
+                    self._chosen.add(self._routers[number].id, indices, self._counted.twins.axes[number])
+            finally:
+                HEARD.clear()
 
     def _cut_short(self, entered: Any) -> None:
         """Take off what a run that raised did not reach: of the blocks around its raise, the end of the last turn."""

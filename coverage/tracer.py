@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import platform
+import threading
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import ExitStack
@@ -38,6 +39,8 @@ FOLDER = Path(".crashpath-coverage")
 """Where run files go unless told otherwise, below the working folder."""
 
 
+_PATIENCE_S = 30
+"""Seconds that the end of a tracer waits for a feed that another thread runs."""
 _MOST = 240
 """Characters of a library's error that a message has."""
 
@@ -76,7 +79,8 @@ class Tracer:
     """Open it (``with``), `run` feeds, `watch` sessions; at the end the run file says what was seen.
 
     ``providers`` are those that production asks for. ``data`` is the folder of the run files. A process that dies in
-    the midst leaves a run file that says so. A model that declares no fallback is traced on its main path alone.
+    the midst leaves a run file that says so. Threads may share it: feeds run one after the other. A model that declares
+    no fallback is traced on its main path alone.
     Raises `ModelFolderError`, `FolderError` where a file is not the one that the folder's hash is of, and what the
     libraries raise of an artefact that cannot be loaded; then there is no run.
     """
@@ -94,6 +98,8 @@ class Tracer:
     ) -> None:
         self.folder = folder if isinstance(folder, ModelFolder) else open_folder(folder)
         self._pid = os.getpid()
+        self._running = threading.RLock()
+        self._counting = threading.Lock()  # never held for long: who watches does not wait for a feed
         self._providers = tuple(providers)
         self._data = Path(data)
         self._timed = timed
@@ -137,10 +143,14 @@ class Tracer:
             raise TraceError("this tracer is of the process that was forked; open one in the fork")
         assert self._main is not None, "a tracer is opened by `with`"
         feed = {name: np.array(array, order="C") for name, array in feed.items()}
+        with self._running:
+            return self._run(feed)
+
+    def _run(self, feed: Arrays) -> tuple[Arrays, Arrays | None]:
+        assert self._main is not None
         if self._timed and len(self._feeds) < _SHIPPED_FEEDS:
             self._feeds.append(feed)
         self.requests += 1
-        self._domain[bucket_of(self.folder.inputs, feed)] += 1
         answers: dict[Which, Arrays] = {}
         errors: dict[Which, Exception] = {}
         for path, tracer in ((Which.MAIN, self._main), (Which.FALLBACK, self._fallback)):
@@ -149,6 +159,8 @@ class Tracer:
                     answers[path] = tracer.run(feed)
             except Exception as error:  # noqa: BLE001  # a library's: raised below, with that of the other path
                 errors[path] = error
+        if answers:  # a shape that no path answers is not exercised
+            self._domain[bucket_of(self.folder.inputs, feed)] += 1
         if errors:
             raise FeedError(errors) from next(iter(errors.values()))
         return answers[Which.MAIN], answers.get(Which.FALLBACK)
@@ -158,24 +170,33 @@ class Tracer:
 
         The end is that of the tracer, or `unwatch`. Of a session that is watched already nothing changes.
         """
-        if session not in self._watched:
+        with self._counting:
+            if session in self._watched:
+                return
             self._watched[session] = {} if whole else dict(session.facts().figures.routes)
 
     def unwatch(self, session: FallbackSession) -> None:
         """Keep what a watched session took until now, and let go of it."""
-        if session in self._watched:
-            self.count_routes(_taken(session, self._watched.pop(session)))
+        with self._counting:
+            if session in self._watched:
+                self._routes.update(_taken(session, self._watched.pop(session)))
 
     def count_routes(self, routes: Mapping[str, int]) -> None:
         """Add routes that were counted elsewhere."""
-        self._routes.update({route: count for route, count in routes.items() if count})
+        with self._counting:
+            self._routes.update({route: count for route, count in routes.items() if count})
 
     def result(self) -> Run:
         """Return what was seen until now, as a finished run."""
+        with self._running:
+            return self._result()
+
+    def _result(self) -> Run:
         assert self._main is not None
-        routes = Counter(self._routes)
-        for session, before in self._watched.items():
-            routes.update(_taken(session, before))
+        with self._counting:
+            routes = Counter(self._routes)
+            for session, before in self._watched.items():
+                routes.update(_taken(session, before))
         seen = [Seen(self._main.declared.declared, replace(self._main.trace(), shipped=self._ships()))]
         if self._fallback is not None:
             seen.append(Seen(self._fallback.declared, self._fallback.trace()))
@@ -204,7 +225,11 @@ class Tracer:
         if os.getpid() != self._pid:  # a fork: the run, its files and its sessions are those of the process that opened
             return
         assert self._file is not None
+        if not self._running.acquire(timeout=_PATIENCE_S):
+            self._file.leave()
+            raise TraceError(f"a feed still runs {_PATIENCE_S} s after the end, so what was seen is lost; end it first")
         with ExitStack() as opened:
+            opened.callback(self._running.release)
             opened.callback(self._file.leave)
             for one in (self._main, self._fallback):
                 if one is not None:

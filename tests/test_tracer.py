@@ -7,7 +7,10 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -20,7 +23,7 @@ from crashpath.coverage.onnx_units import CONSTANT, declare
 from crashpath.coverage.placement import placement
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.coverage.script_trace import FallbackTracer
-from crashpath.coverage.tracer import Tracer
+from crashpath.coverage.tracer import FeedError, Tracer
 from crashpath.coverage.units import Kind, Placed
 from crashpath.runtime.backends import CPU, OrtBackend, TorchScriptBackend
 from crashpath.runtime.folder import ModelFolder
@@ -127,14 +130,15 @@ def test_constants_stand_apart(tmp_path: Path) -> None:
 
 
 def test_a_run_that_fails_is_seen_up_to_where_it_failed(tmp_path: Path) -> None:
-    """Nodes that ran count, the one that failed included, and blocks that were entered, but not their operators."""
+    """A node that raised has not completed, nor an operator; a block that was entered counts. No shape was answered."""
     folder = tiny_folder(tmp_path / "m", kind="gather")
     with Tracer(folder, data=tmp_path / "runs", timed=False) as tracer:
         with pytest.raises(Exception, match="out of"):
             tracer.run({"ids": np.array([99], np.int64)})
         run = tracer.result()
-    assert run.seen[0].trace.hits == {"/0:Gather": 1}
+    assert run.seen[0].trace.hits == {}
     assert run.seen[1].trace.hits == {"/": 1}
+    assert (run.requests, run.domain) == (1, {})
     assert any(unit.kind is Kind.OP for unit in run.seen[1].declared.units)
 
 
@@ -246,3 +250,53 @@ def test_the_session_that_ships(branches: ModelFolder, tmp_path: Path) -> None:
     assert any("(Sub)" in one for one in told.left)
     (path,) = run_files([tmp_path])
     assert read_run(path).seen[0].trace.shipped == told
+
+
+def _in_threads(works: Sequence[Callable[[], None]]) -> None:
+    """Run these at once; what one raises is raised."""
+    with ThreadPoolExecutor(len(works)) as pool:
+        for done in [pool.submit(work) for work in works]:
+            done.result(300)
+
+
+def test_a_tracer_that_several_threads_share_loses_no_count(branches: ModelFolder, tmp_path: Path) -> None:
+    """Requests of four threads, of which one's fail, count as often as they were made, on both paths."""
+    times = 60
+
+    def good() -> None:
+        for _ in range(times):
+            tracer.run(feed(UP, 1))
+
+    def bad() -> None:
+        for _ in range(times):
+            with pytest.raises(FeedError):
+                tracer.run(feed(np.ones((2, 4), np.int64), 1))
+
+    with Tracer(branches, data=tmp_path, timed=False) as tracer:
+        _in_threads([good, good, good, bad])
+        run = tracer.result()
+    assert run.requests == 4 * times
+    assert sum(run.domain.values()) in (3 * times, 4 * times)
+    main, fallback = (one.trace.hits for one in run.seen)
+    answered = sum(run.domain.values())  # the script may take whole numbers
+    assert main["/1:Loop"] == main["/1:Loop/body/2:If/then_branch/0:Add"] == 3 * times
+    added = [unit.id for unit in run.seen[1].declared.units if unit.label == "aten::add"]
+    assert [fallback[unit] for unit in added] == [answered] * len(added)
+
+
+def test_two_tracers_in_two_threads_do_not_hear_each_other(tmp_path: Path) -> None:
+    """Each counts the experts that its own rows reached, on both paths alike."""
+    folder = tiny_folder(tmp_path / "m", kind="experts")
+    rows = np.random.default_rng(3).normal(size=(2, 8, 16)).astype(np.float32)
+
+    def run(tracer: Tracer, one: np.ndarray) -> None:  # type: ignore[type-arg]
+        for _ in range(40):
+            tracer.run({"x": one})
+
+    with Tracer(folder, data=tmp_path, timed=False) as first, Tracer(folder, data=tmp_path, timed=False) as second:
+        _in_threads([partial(run, first, rows[0]), partial(run, second, rows[1])])
+        seen = [one.result().seen for one in (first, second)]
+    for paths in seen:
+        main, fallback = ({k: v for k, v in one.trace.hits.items() if "#" in k} for one in paths)
+        assert main == fallback
+        assert sum(count for unit, count in main.items() if "+" not in unit) == 40 * 8 * 2
