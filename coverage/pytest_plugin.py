@@ -7,6 +7,9 @@ this module is imported. Under pytest-xdist each worker writes a run file of its
 
 from __future__ import annotations
 
+import atexit
+import os
+import sys
 import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
@@ -19,6 +22,7 @@ if TYPE_CHECKING:
 _GROUP = "crashpath"
 _NAME = "crashpath-coverage"
 _TROUBLES = "crashpath-troubles"
+_MOST_S = 86_400
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -31,6 +35,10 @@ def pytest_addoption(parser: pytest.Parser) -> None:
         "--crashpath-data", default=".crashpath-coverage", metavar="DIR", help="where run files go (%(default)s)"
     )
     group.addoption("--crashpath-release", default="", metavar="R", help="the release that the evidence is for")
+    group.addoption(
+        "--crashpath-limit", type=float, default=30.0, metavar="S",
+        help="seconds that tracing one request may take; a model that takes longer is traced no more (%(default)s)",
+    )  # fmt: skip
 
 
 def pytest_configure(config: pytest.Config) -> None:
@@ -49,27 +57,49 @@ def crashpath_tracer(request: pytest.FixtureRequest) -> Tracer:
 
 
 class Plugin:
-    """Traces in this process: in each worker under pytest-xdist, and there not in the process that hands out tests."""
+    """Traces in this process: in each worker under pytest-xdist, and there not in the process that hands out tests.
+
+    Raises `pytest.UsageError` for a folder that is none.
+    """
 
     def __init__(self, config: pytest.Config) -> None:
+        from crashpath.coverage.tracer import FolderError
         from crashpath.coverage.tracing import Tracing
+        from crashpath.runtime.errors import ModelFolderError
 
+        if not 0 < (limit := config.getoption("--crashpath-limit")) <= _MOST_S:
+            raise pytest.UsageError(f"--crashpath-limit {limit:g} is no number of seconds between 0 and {_MOST_S:,}")
         self._config = config
         self._data = Path(config.getoption("--crashpath-data")).absolute()
         self._began = time.time()
         folders = [Path(one) for one in config.getoption("--crashpath-model")]
-        self._tracing = Tracing(folders, data=self._data, release=config.getoption("--crashpath-release"))
+        try:
+            self._tracing = Tracing(
+                folders, data=self._data, release=config.getoption("--crashpath-release"), limit_s=limit
+            )
+        except (ModelFolderError, FolderError) as error:
+            raise pytest.UsageError(f"--crashpath-model: {error}") from error
         self._hands_out = bool(getattr(config.option, "numprocesses", None)) and not hasattr(config, "workerinput")
+        self._session: pytest.Session | None = None
         if not self._hands_out:
             self._tracing.start()
+            atexit.register(self._leave)
+
+    def _leave(self) -> None:
+        """End the process as pytest would where native code still runs: what Python does at its end crashes it."""
+        if self._session is not None and self._tracing.stuck:
+            sys.stdout.flush()
+            sys.stderr.flush()
+            os._exit(int(self._session.exitstatus))
 
     def first(self) -> Tracer:
         """The tracer of the first model."""
         return self._tracing.first()
 
     @pytest.hookimpl(trylast=True)
-    def pytest_sessionfinish(self) -> None:
+    def pytest_sessionfinish(self, session: pytest.Session) -> None:
         """Write what was seen; a worker tells the process that hands out tests what could not be traced."""
+        self._session = session
         if not self._hands_out:
             self._tracing.stop()
         if hasattr(self._config, "workerinput"):

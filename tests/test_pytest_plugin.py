@@ -99,6 +99,28 @@ def test_plain():
 """
 
 
+ENDLESS = """
+import atexit
+import numpy as np
+import pytest
+from pathlib import Path
+from crashpath.runtime import open_session
+from crashpath.runtime.errors import DeadlineExceeded
+
+def feed(steps):
+    return {"x": np.ones((1, 4), np.float32), "steps": np.array([steps])}
+
+atexit.register(lambda: Path("left").touch())
+
+def test_endless():
+    with open_session(Path(__file__).parent / "loop", sample=0.0) as session:
+        session.run(feed(3), deadline_ms=60_000)
+        with pytest.raises(DeadlineExceeded):
+            session.run(feed(1 << 40), deadline_ms=300)
+        session.run(feed(4), deadline_ms=60_000)
+"""
+
+
 @pytest.fixture
 def project(tmp_path: Path) -> Path:
     """A project with a model that has branches, an app that serves it, and eight tests."""
@@ -214,6 +236,39 @@ def test_a_model_that_cannot_be_traced_fails_no_test(project: Path, flags: tuple
     (other.path / "model.ts.pt").unlink()
     done = run_pytest(project, *flags, "--crashpath-model", "other")
     assert done.returncode == 0, done.stdout + done.stderr
-    assert runs_of(project) == []
+    assert not (project / ".crashpath-coverage").exists()
     assert done.stdout.count("cannot be traced") == 1, done.stdout
     assert "no request was traced" in done.stdout
+
+
+@pytest.mark.parametrize("flags", [(), ("-n", "2")], ids=["one process", "two workers"])
+def test_a_request_without_end_holds_no_test_up(project: Path, flags: tuple[str, ...]) -> None:
+    """The test ends as without tracing, one line says so, and the process ends well, with its run told as lost."""
+    tiny_folder(project / "loop", kind="loop")
+    (project / "test_app.py").write_text(ENDLESS)
+    done = run_pytest(project, *flags, "--crashpath-model", "loop", "--crashpath-limit", "2")
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert done.stdout.count("tracing took more than 2 s") == 1, done.stdout
+    assert "so all of this run is lost" in done.stdout
+    assert flags or (project / "left").exists(), "what others do at the end of the process was left out"
+    assert [run.state for run in runs_of(project)] == [State.LOST]
+
+
+@pytest.mark.parametrize(
+    ("flags", "said"),
+    [
+        (("--crashpath-model", "/nonexist"), "/nonexist is no folder"),
+        (("--crashpath-model", "bare"), "give it a [files] table"),
+        (("--crashpath-model", "model", "--crashpath-limit", "0"), "no number of seconds"),
+        (("--crashpath-model", "model", "--crashpath-limit", "nan"), "no number of seconds"),
+    ],
+)
+def test_a_wrong_flag_is_told_in_a_sentence(project: Path, flags: tuple[str, ...], said: str) -> None:
+    """Pytest ends with its code for wrong usage and that sentence, not with an error of its own."""
+    bare = shutil.copytree(project / "model", project / "bare") / "model.toml"
+    bare.write_text(bare.read_text().partition("[files]")[0])
+    for more in ((), ("-n", "2")):
+        done = run_pytest(project, *flags, *more)
+        assert (done.returncode, "INTERNALERROR" in done.stdout + done.stderr) == (4, False), done.stdout + done.stderr
+        assert said in done.stderr
+        assert "Traceback" not in done.stderr

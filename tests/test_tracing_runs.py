@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import os
+import threading
+import time
 from collections.abc import Callable
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
@@ -242,7 +244,7 @@ def session_of(folder: ModelFolder, **options: Any) -> FallbackSession:
 def tracing_of(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Callable[..., Tracing]:
     """Makes a tracing of folders, and leaves none behind."""
     monkeypatch.setattr(FallbackSession, "tracing", None)
-    return lambda *folders: Tracing([one.path for one in folders], data=tmp_path / "runs")
+    return lambda *folders, **more: Tracing([one.path for one in folders], data=tmp_path / "runs", **more)
 
 
 def test_a_folder_that_cannot_be_traced_harms_nobody(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
@@ -336,6 +338,41 @@ def test_a_model_without_fallback_is_traced_on_its_main_path(
     assert [one.declared.path for one in run.seen] == [Which.MAIN]
     (told,) = tracing.summary(since=0.0)
     assert "fallback none (1 request in 1 run)" in told
+
+
+@pytest.mark.parametrize("late", [True, False])
+def test_a_request_that_takes_too_long_is_the_last_one(
+    tmp_path: Path, tracing_of: Callable[..., Tracing], monkeypatch: pytest.MonkeyPatch, late: bool
+) -> None:
+    """Who asks waits for the limit and no longer, once; where it ends before all does, the run is written with it."""
+    folder = tiny_folder(tmp_path / "m")
+    gate, asked = threading.Event(), []
+    real = Tracer.run
+
+    def slow(tracer: Tracer, feed: Arrays) -> object:
+        asked.append(feed)
+        gate.wait(60)
+        return real(tracer, feed)
+
+    monkeypatch.setattr(Tracer, "run", slow)
+    tracing = tracing_of(folder, limit_s=2.0)
+    tracing.start()
+    with session_of(folder) as session:
+        for _ in range(3):
+            assert session.run(folder.golden()[0]).path == Which.MAIN
+    assert (len(asked), tracing.stuck) == (1, True)
+    if late:
+        gate.set()
+        for _ in range(600):
+            if not tracing.stuck:
+                break
+            time.sleep(0.05)
+    tracing.stop()
+    gate.set()
+    assert "tracing took more than 2 s" in tracing.troubles[0]
+    assert ["all of this run is lost" in one for one in tracing.troubles] == ([False] if late else [False, True])
+    (run,) = map(read_run, run_files([tmp_path / "runs"]))
+    assert (run.state, run.requests) == ((State.FINISHED, 1) if late else (State.RUNNING, 0))
 
 
 def test_routes_count_once_however_a_session_ends(tmp_path: Path, tracing_of: Callable[..., Tracing]) -> None:
