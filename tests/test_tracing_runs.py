@@ -651,13 +651,18 @@ def test_a_run_of_the_future_never_counts(any_store: Store) -> None:
     assert (newest.id, future.id) == ("run-5", "run-3")
 
 
-def test_ids_of_runs_of_an_older_store(tmp_path: Path) -> None:
+def test_ids_of_runs_of_an_older_store(store_url: str) -> None:
     """The upgrade gives each traced run its id, keeps hits, those of drills, too, and one of two that are the same."""
-    url = f"sqlite:///{tmp_path}/old.db"
-    engine = connect(url, create=True)
+    engine = connect(store_url, create=True)
     with engine.execution_options(crashpath_writer=True).begin() as connection:
         migrate.migrate(connection, "0007")
-        for id, detail in ((1, {"run": "r1"}), (2, {"run": "r1"}), (3, {"policy": "off"}), (4, {"run": "r2"})):
+        for id, detail in (
+            (1, {"run": "r1"}),
+            (2, {"run": "r1"}),
+            (3, {"policy": "off"}),
+            (4, {"run": "r2"}),
+            (5, {"run": 7}),
+        ):
             connection.execute(
                 text(
                     "INSERT INTO coverage_run (id, at, release, model, model_hash, origin, versions, detail) VALUES "
@@ -668,18 +673,23 @@ def test_ids_of_runs_of_an_older_store(tmp_path: Path) -> None:
             connection.execute(
                 text(
                     "INSERT INTO coverage_hit (run_id, path, kind, unit, hits, counted) "
-                    "VALUES (:id, '', 'route', 'a', 1, 1)"
+                    "VALUES (:id, '', 'route', 'a', 1, true)"
                 ),
                 {"id": id},
             )
         connection.execute(text("INSERT INTO project VALUES (1, 'old', '2026-01-01 00:00:00.000000', 'ab12', NULL)"))
     engine.dispose()
-    upgrade.upgrade(url, now=BEGAN)
-    with open_store(url) as store, store.read() as session:
+    upgrade.upgrade(store_url, now=BEGAN)
+    with open_store(store_url) as store, store.read() as session:
         assert session.execute(text("SELECT id, run FROM coverage_run ORDER BY id")).all() == [
-            (1, "r1"), (3, None), (4, "r2"),
+            (1, "r1"), (3, None), (4, "r2"), (5, None),
         ]  # fmt: skip
-        assert session.execute(text("SELECT run_id FROM coverage_hit ORDER BY run_id")).all() == [(1,), (3,), (4,)]
+        assert session.execute(text("SELECT run_id FROM coverage_hit ORDER BY run_id")).all() == [
+            (1,),
+            (3,),
+            (4,),
+            (5,),
+        ]
 
 
 def test_the_target_is_blamed_for_what_it_did_alone(tmp_path: Path) -> None:
