@@ -11,6 +11,7 @@ from typing import Any
 from numpy.typing import NDArray
 
 from crashpath.coverage.spoilers import poison
+from crashpath.coverage.spoilgraph import poison_rows
 from crashpath.runtime.folder import SPEC_FILE, ModelFolder, TokenizerSpec, file_hash, open_folder
 from crashpath.runtime.folder_file import told
 from crashpath.runtime.prepare import PrepareStep
@@ -99,7 +100,7 @@ def exam_of(folder: ModelFolder) -> Exam:
     return Exam(
         feed,
         answer,
-        poison(feed, rows) if every_row_alone else None,
-        poison(answer, rows) if every_row_alone else None,
+        poison(feed, rows, poison_rows(feed)) if every_row_alone else None,
+        poison(answer, rows, poison_rows(feed)) if every_row_alone else None,
         TEXT if folder.tokenizer is not None else None,
     )

@@ -1,8 +1,8 @@
 """Spoilers: break a copy of a model folder for real, and mend it again.
 
 A `Spoiler` changes files of a folder; `spoiled` keeps what they were and puts it back. Those of `POISONS` leave a
-model that loads and answers, and fails for a request of three rows alone: `poison` makes that request from the golden
-one, so that the fault is the model's own, inside the guarded run, whichever model it is.
+model that loads and answers, and fails for a request of one row more than the golden one alone: `poison` makes that
+request from the golden one, so that the fault is the model's own, inside the guarded run, whichever model it is.
 """
 
 from __future__ import annotations
@@ -24,8 +24,6 @@ from numpy.typing import NDArray
 from crashpath.coverage.breakage import truncate, write_garbage, write_lfs_pointer
 from crashpath.coverage.spoilgraph import edit
 
-POISON_ROWS = 3
-
 FIFO_WAITS = "a reader waits at the other end"
 """What `Broken.observe` says of a FIFO that is being read: the load really stands there."""
 
@@ -38,8 +36,8 @@ class Spoiler:
     """One way to break a folder.
 
     ``file`` is what it breaks: ``{main}``, ``{fallback}``, ``{external}`` or ``{tokenizer}``; ``break_file`` gets its
-    path. ``poisons``: the model still answers, but for `POISON_ROWS` rows. ``held``: the file stays whole, and whoever
-    opens it waits, as for a storage that is asked and does not deliver.
+    path. ``poisons``: the model still answers, but for one row more than the golden feed has. ``held``: the file stays
+    whole, and whoever opens it waits, as for a storage that is asked and does not deliver.
     """
 
     name: str
@@ -162,10 +160,10 @@ def _leased(path: Path) -> int:
     return file
 
 
-def poison(arrays: Mapping[str, NDArray[Any]], batch_axis: Mapping[str, bool]) -> dict[str, NDArray[Any]]:
-    """Return the arrays with `POISON_ROWS` rows, all as their first; those that ``batch_axis`` denies stay."""
+def poison(arrays: Mapping[str, NDArray[Any]], batch_axis: Mapping[str, bool], rows: int) -> dict[str, NDArray[Any]]:
+    """Return the arrays with so many rows, all as their first; those that ``batch_axis`` denies stay."""
     return {
-        name: np.repeat(array[:1], POISON_ROWS, axis=0) if batch_axis.get(name, False) else array
+        name: np.repeat(array[:1], rows, axis=0) if batch_axis.get(name, False) else array
         for name, array in arrays.items()
     }
 

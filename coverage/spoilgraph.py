@@ -1,28 +1,40 @@
 """Edits of an ONNX file that make it one that cannot be: whichever model it is, the rest of it stays as it was.
 
-The last three are poisons: the edited model answers as before, but for a first input of three rows its run loops
-without end, asks for more memory than an address space has, or reshapes to what cannot be.
+The last three are poisons: the edited model answers as before, but for a first input of one row more than the golden
+feed has (`poison_rows`) its run loops without end, asks for more memory than an address space has, or reshapes to what
+cannot be.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-ROWS = 3
+from crashpath.runtime.folder import GOLDEN_FILE
+
 _P = "/spoiled/"
 
 
 def edit(path: Path, how: str) -> None:
-    """Rewrite the ONNX file ``path``; ``how`` is one of `EDITS`. Weights that lie beside it stay where they are."""
+    """Rewrite the ONNX file ``path``; ``how`` is of `EDITS` or `POISONS`. Weights that lie beside it stay."""
     import onnx
 
     model = onnx.load(str(path), load_external_data=False)
-    EDITS[how](model)
+    if how in POISONS:
+        with np.load(path.with_name(GOLDEN_FILE)) as golden:
+            feed = {name: golden[name] for name in golden.files if name.startswith("in.")}
+        POISONS[how](model, poison_rows(feed))
+    else:
+        EDITS[how](model)
     path.write_bytes(model.SerializeToString())
+
+
+def poison_rows(feed: Mapping[str, Any]) -> int:
+    """Return how many rows the request has that a poisoned model cannot take: one more than the golden ``feed``."""
+    return 1 + max((len(array) for array in feed.values() if array.ndim), default=0)
 
 
 def _opset(model: Any) -> None:
@@ -73,11 +85,11 @@ def _kernel(model: Any) -> None:
     _append(model, "Conv", ["live", "filter"], "convolved")
 
 
-def _loop(model: Any) -> None:
-    """Add a Loop that runs no turn, and without end for `ROWS` rows; the model's first output hangs on it."""
+def _loop(model: Any, rows: int) -> None:
+    """Add a Loop that runs no turn, and without end for ``rows`` rows; the model's first output hangs on it."""
     from onnx import TensorProto, helper
 
-    _add_is_poison(model)
+    _add_is_poison(model, rows)
     body = helper.make_graph(
         [
             helper.make_node("Cos", ["state_in"], ["state_out"], name=f"{_P}Cos"),
@@ -102,9 +114,9 @@ def _loop(model: Any) -> None:
     _hang_output_on(model, f"{_P}state")
 
 
-def _memory(model: Any) -> None:
-    """Add an Expand to one element, and to 2**48 for `ROWS` rows: 1 PiB, more than an address space."""
-    _add_is_poison(model)
+def _memory(model: Any, rows: int) -> None:
+    """Add an Expand to one element, and to 2**48 for ``rows`` rows: 1 PiB, more than an address space."""
+    _add_is_poison(model, rows)
     _constants(model, one=np.ones(1, np.float32), few=np.array([1], np.int64), many=np.array([1 << 48], np.int64))
     _append(model, "Where", ["poison", "many", "few"], "size")
     _append(model, "Expand", ["one", "size"], "wide")
@@ -112,9 +124,9 @@ def _memory(model: Any) -> None:
     _hang_output_on(model, f"{_P}least")
 
 
-def _reshape(model: Any) -> None:
-    """Add a Reshape of six elements to six, and to rows of seven for `ROWS` rows of input."""
-    _add_is_poison(model)
+def _reshape(model: Any, rows: int) -> None:
+    """Add a Reshape of six elements to six, and to rows of seven for ``rows`` rows of input."""
+    _add_is_poison(model, rows)
     _constants(model, six=np.ones(6, np.float32), good=np.array([6], np.int64), bad=np.array([7], np.int64))
     _append(model, "Where", ["poison", "bad", "good"], "target")
     _append(model, "Reshape", ["six", "target"], "folded")
@@ -129,10 +141,10 @@ def _add_rows(model: Any) -> None:
     _append(model, "Gather", ["sizes", "zero"], "rows")
 
 
-def _add_is_poison(model: Any) -> None:
-    """Add ``poison``: bool [1], whether the first input has `ROWS` rows."""
+def _add_is_poison(model: Any, rows: int) -> None:
+    """Add ``poison``: bool [1], whether the first input has ``rows`` rows."""
     _add_rows(model)
-    _constants(model, poisonous=np.array([ROWS], np.int64))
+    _constants(model, poisonous=np.array([rows], np.int64))
     _append(model, "Equal", ["rows", "poisonous"], "poison")
 
 
@@ -185,7 +197,5 @@ EDITS: dict[str, Callable[[Any], None]] = {
     "operator": _operator,
     "domain": _domain,
     "kernel": _kernel,
-    "loop": _loop,
-    "memory": _memory,
-    "reshape": _reshape,
 }
+POISONS: dict[str, Callable[[Any, int], None]] = {"loop": _loop, "memory": _memory, "reshape": _reshape}

@@ -16,6 +16,7 @@ from crashpath.coverage.drillkept import Planned
 from crashpath.coverage.drillmix import MixResult
 from crashpath.coverage.drillstage import Pace
 from crashpath.coverage.field import FieldPart, FieldRow, Standing, shares
+from crashpath.dashboard.plurals import many
 from crashpath.runtime.folder import ModelFolder
 
 LEGEND = (
@@ -63,7 +64,7 @@ def opening_lines(
     yield f"{folder.name} {folder.hash}, policy {policy}, main path on {', '.join(providers)}"
     yield f"deadline {folder.limits.deadline_ms:g} ms, a load may take {pace.load:g} s"
     if plan.drills:
-        yield f"{plan.drills} drills to come"
+        yield f"{many(plan.drills, 'drill')} to come"
 
 
 def summary_lines(results: Sequence[DrillResult]) -> Iterator[str]:
@@ -73,7 +74,7 @@ def summary_lines(results: Sequence[DrillResult]) -> Iterator[str]:
     counts = Counter(one.verdict for one in results)
     driven = [one for one in results if one.verdict is not Verdict.NULL]
     yield (
-        f"\n{len(results)} drills: {counts[Verdict.GREEN]} green, {counts[Verdict.RED]} red, "
+        f"\n{many(len(results), 'drill')}: {counts[Verdict.GREEN]} green, {counts[Verdict.RED]} red, "
         f"{counts[Verdict.NULL]} not driven here"
     )
     yield (
@@ -156,10 +157,10 @@ def field_lines(rows: Sequence[FieldRow], model: str, days: int) -> Iterator[str
 
 
 def _standing(part: FieldPart, checks: Sequence[str]) -> str:
-    red = f", {part.red} drills red" if part.red else ""
+    red = f", {many(part.red, 'drill')} red" if part.red else ""
     match part.standing:
         case Standing.CONTAINED:
-            return f"{part.standing}: {part.drills} drills pass"
+            return f"{part.standing}: {many(part.drills, 'drill')} passed"
         case Standing.CHECKED:
             more = f" and {len(checks) - 1} more" if checks[1:] else ""
             return f"{part.standing}: {checks[0]}{more}{red}"

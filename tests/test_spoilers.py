@@ -38,7 +38,7 @@ def _bytes(folder: Path) -> dict[str, tuple[bytes, int]]:
 @pytest.mark.parametrize("how", OF_THE_GRAPH, ids=lambda one: one.name)
 @pytest.mark.parametrize("kind", ["affine", "gather"])
 def test_a_spoiled_model_fails_and_is_mended(how: Spoiler, kind: str, tmp_path: Path) -> None:
-    """A spoiled model cannot be opened, a poisonous one cannot run three rows; afterwards every byte is as before."""
+    """A spoiled model cannot be opened, a poisonous one cannot run one row more; afterwards every byte is as before."""
     folder = tiny_folder(tmp_path / "model", kind=kind, external="model.onnx.data", fallback=False)
     exam = exam_of(folder)
     before = _bytes(folder.path)
