@@ -20,7 +20,10 @@ from crashpath.coverage.units import Declared, Timing, Trace
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Arrays
 from crashpath.runtime.values import Path as Which
+from crashpath.runtime.wording import many
 
+_MOST = 240
+"""Characters of a library's error that a problem has."""
 _HEARING = threading.Lock()
 """Held by a run that hears choices: `HEARD` is one a process, and the interpreter may go on on another thread."""
 
@@ -55,7 +58,8 @@ class FallbackTracer:
         self.last: tuple[tuple[str, float, float], ...] = ()
         """Operators of the request that was timed last: name, when it began and how long it took, in µs."""
         self.untimed = ""
-        """Why a request could not be timed, of the last such request."""
+        """Why a request could not be timed, of the last such request; `trace` says it as a problem."""
+        self._untimed = 0  # such requests
 
     def _load(self, folder: ModelFolder) -> Any:
         with warnings.catch_warnings():
@@ -87,6 +91,7 @@ class FallbackTracer:
                 self._time(feed)
             except Exception as error:  # noqa: BLE001  # a library's: the request is answered all the same
                 self.untimed = f"{type(error).__name__}: {error}"
+                self._untimed += 1
         return given
 
     @contextmanager
@@ -165,7 +170,15 @@ class FallbackTracer:
         timings = tuple(
             Timing(Which.FALLBACK, *key, self._calls[key], self._spent[key] / 1e6) for key in sorted(self._calls)
         )
-        return Trace(Which.FALLBACK, dict(+hits) | dict(self._chosen.hits), timings)
+        return Trace(Which.FALLBACK, dict(+hits) | dict(self._chosen.hits), timings, problems=tuple(self._problems()))
+
+    def _problems(self) -> Iterator[str]:
+        if self._untimed:
+            last = [line.strip() for line in self.untimed.splitlines() if line.strip()][-1][:_MOST]
+            yield (
+                f"{many(self._untimed, 'request')} of the fallback could not be timed, so its operators took longer than "
+                f"is told; what ran is counted all the same (the last error: {last})"
+            )
 
     def close(self) -> None:
         """Let go of the model."""

@@ -194,7 +194,7 @@ def test_tracing_changes_no_answer(tmp_path: Path, model: Callable[[], nn.Module
 
 
 def test_what_fails_while_it_is_timed_harms_no_answer(tmp_path: Path) -> None:
-    """Where the timed copy fails, the request is answered, and the reason is kept."""
+    """Where the timed copy fails, the request is answered and counted, and the trace says what its times lack."""
     folder = scripted(tmp_path / "m", InPlace())
     with FallbackTracer(folder) as tracer:
 
@@ -204,7 +204,22 @@ def test_what_fails_while_it_is_timed_harms_no_answer(tmp_path: Path) -> None:
         tracer._plain = fails  # the second run alone fails, as it does where memory is short
         np.testing.assert_array_equal(tracer.run({"x": X})["y0"], X + 1)
         assert tracer.untimed == "RuntimeError: no memory for a second run"
-        assert tracer.trace().hits["/"] == 1
+        tracer.run({"x": X})
+        trace = tracer.trace()
+        assert (trace.hits["/"], trace.timings) == (2, ())
+        (problem,) = trace.problems
+        assert problem.startswith("2 requests of the fallback could not be timed")
+        assert problem.endswith("(the last error: RuntimeError: no memory for a second run)")
+
+
+def test_what_is_timed_has_no_problem(tmp_path: Path) -> None:
+    """Nothing is told where every request was timed, nor where none was to be."""
+    folder = scripted(tmp_path / "m", InPlace())
+    for timed in (True, False):
+        with FallbackTracer(folder, timed=timed) as tracer:
+            tracer.run({"x": X})
+            trace = tracer.trace()
+        assert (bool(trace.timings), trace.problems) == (timed, ())
 
 
 def _counted(folder: ModelFolder, *feeds: Any) -> tuple[FallbackTracer, dict[str, int]]:

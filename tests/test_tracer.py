@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime, timedelta
@@ -23,7 +24,7 @@ from crashpath.coverage.onnx_units import CONSTANT, declare
 from crashpath.coverage.placement import placement
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.coverage.script_trace import FallbackTracer
-from crashpath.coverage.tracer import FeedError, Tracer
+from crashpath.coverage.tracer import FeedError, TraceError, Tracer
 from crashpath.coverage.units import Kind, Placed
 from crashpath.runtime.backends import CPU, OrtBackend, TorchScriptBackend
 from crashpath.runtime.folder import ModelFolder
@@ -300,3 +301,18 @@ def test_two_tracers_in_two_threads_do_not_hear_each_other(tmp_path: Path) -> No
         main, fallback = ({k: v for k, v in one.trace.hits.items() if "#" in k} for one in paths)
         assert main == fallback
         assert sum(count for unit, count in main.items() if "+" not in unit) == 40 * 8 * 2
+
+
+def test_the_end_does_not_wait_for_ever(branches: ModelFolder, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where a feed of another thread still runs at the end, the run is lost, and that is said."""
+    monkeypatch.setattr("crashpath.coverage.tracer._PATIENCE_S", 0.01)
+    with ThreadPoolExecutor(1) as pool:
+        tracer = Tracer(branches, data=tmp_path, timed=False).__enter__()
+        late = pool.submit(tracer.run, feed(UP, 5_000))
+        while not tracer.requests:
+            time.sleep(0.001)
+        with pytest.raises(TraceError, match="a feed still runs"):
+            tracer.__exit__(None, None, None)
+        (run,) = map(read_run, run_files([tmp_path]))
+        assert run.state is State.LOST
+        late.result(300)
