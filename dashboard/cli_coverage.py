@@ -216,8 +216,8 @@ def _report(
     age = timedelta(days=asked.max_age)
     with store.read() as session:
         if model_hash is None:
-            model_hash = _newest_hash(session, release, asked) if folder is None else folder.hash
-        runs = summed_runs(session, model_hash, release=release, since=now - age)
+            model_hash = _newest_hash(session, release, asked, now) if folder is None else folder.hash
+        runs = summed_runs(session, model_hash, release=release, since=now - age, now=now)
         covered = add_up(runs, model_hash, now=now, max_age=age)
         cells = drill_cells(session, FAULTS, model_hash, release=release, since=now - age)
         routes = Counter(covered.routes)
@@ -239,8 +239,8 @@ def _report(
     )
 
 
-def _newest_hash(session: Session, release: str | None, asked: Asked) -> str:
-    newest = newest_run(session, release=release)
+def _newest_hash(session: Session, release: str | None, asked: Asked, now: datetime) -> str:
+    newest = newest_run(session, release=release, now=now)
     if newest is None:
         where = f" of release {release}" if release else ""
         command = f"crashpath coverage --trace DIR{_flags(release, asked.db)}"

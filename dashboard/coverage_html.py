@@ -29,6 +29,8 @@ from crashpath.runtime.values import Phase
 
 PHASES = (Phase.PREPARE, Phase.LOAD, Phase.WARMUP, Phase.INFER)
 _TITLES = {Which.MAIN: "main path, ONNX Runtime", Which.FALLBACK: "fallback, TorchScript"}
+_DEEPEST = 60
+"""Levels of the outline that open one by one; a page is built by recursion, which has an end."""
 _SCALE = ("#fcfdbf", "#feca8d", "#fd9668", "#f1605d", "#cd4071", "#9e2f7f", "#721f81", "#440f76", "#180f3d")
 """Steps of the magma scale (Smith, van der Walt and Firing, 2015), light to dark: told apart without colour, too."""
 
@@ -99,17 +101,31 @@ def _grid(cells: Sequence[Cell]) -> list[tuple[str, list[Cell | None]]]:
 
 
 def outline(path: PathCoverage) -> tuple[Branch, ...]:
-    """Return the units of a path as a tree, in the order of the artefact."""
+    """Return the units of a path as a tree, in the order of the artefact, flat below `_DEEPEST` levels."""
     inside: dict[str, list[Unit]] = {}
     for unit in path.units:
         if unit.kind is Kind.PAIR:
             continue
         inside.setdefault(unit.parent, []).append(unit)
 
-    def grow(parent: str) -> tuple[Branch, ...]:
+    def flat(parent: str) -> tuple[Branch, ...]:
+        found: list[Unit] = []
+        for unit in inside.get(parent, ()):
+            found.append(unit)
+            todo = [unit.id]
+            while todo:
+                below = inside.get(todo.pop(), ())
+                found.extend(below)
+                todo.extend(one.id for one in below)
+        hit = path.hits
+        return tuple(Branch(u, hit.get(u.id, 0), (), int(u.counted and not hit.get(u.id, 0))) for u in found)
+
+    def grow(parent: str, level: int = 0) -> tuple[Branch, ...]:
+        if level == _DEEPEST:
+            return flat(parent)
         branches = []
         for unit in inside.get(parent, ()):
-            below = grow(unit.id) if unit.id != parent else ()
+            below = grow(unit.id, level + 1)
             hits = path.hits.get(unit.id, 0)
             dark = int(unit.counted and not hits) + sum(one.dark for one in below)
             branches.append(Branch(unit, hits, below, dark))

@@ -11,9 +11,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from crashpath.coverage.covered import PathCoverage
 from crashpath.coverage.latency import heat
-from crashpath.coverage.units import Ratio, Timing
+from crashpath.coverage.units import Kind, Ratio, Timing, Unit
 from crashpath.dashboard import cli
+from crashpath.dashboard.coverage_html import outline
 from crashpath.dashboard.coverage_text import percent
 from crashpath.dashboard.exits import Exit
 from crashpath.runtime.folder import ModelFolder
@@ -309,3 +311,16 @@ def test_percent_is_never_rounded_up() -> None:
     assert [percent(Ratio(a, b)) for a, b in ((9999, 10000), (1, 1), (0, 0), (1, 3))] == [
         "99.9 %", "100.0 %", "no unit", "33.3 %",
     ]  # fmt: skip
+
+
+def test_a_deep_outline() -> None:
+    """A graph of more levels than a page opens one by one is whole in its outline all the same."""
+    units = tuple(Unit(Kind.NODE, f"n{i}", "If", parent=f"n{i - 1}" if i else "") for i in range(3000))
+    path = PathCoverage("ort", units, hits={"n0": 1}, timings=(), placed=(), shipped=None)
+    todo, seen = list(outline(path)), 0
+    assert todo[0].dark == 2999
+    while todo:
+        branch = todo.pop()
+        seen += 1
+        todo.extend(branch.inside)
+    assert seen == 3000
