@@ -176,8 +176,8 @@ class FallbackTracer:
         if self._untimed:
             last = [line.strip() for line in self.untimed.splitlines() if line.strip()][-1][:_MOST]
             yield (
-                f"{many(self._untimed, 'request')} of the fallback could not be timed, so its operators took longer than "
-                f"is told; what ran is counted all the same (the last error: {last})"
+                f"{many(self._untimed, 'request')} of the fallback could not be timed, so its operators took "
+                f"longer than is told; what ran is counted all the same (the last error: {last})"
             )
 
     def close(self) -> None:
