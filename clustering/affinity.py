@@ -2,7 +2,9 @@
 
 ``distance = embedding · (1 − cos) + words · (1 − cos of terms) + kind · [kinds differ] + frames · (1 − cos of frames)``
 in 0 … 1, over the parts that both sides have. Where a root text says little (``NullPointerException:`` and no more)
-the frames take the larger share, else a small one: two deployments that fail alike call from other code. A distance
+the frames take the larger share, else a small one: two deployments that fail alike call from other code. Within one
+code base (names with a common package) they take a share of their own, because there the same words from another
+place are likely another failure; and two functions of one class are nearer than those of two. A distance
 depends on the two alone, never on their company, so that a prediction agrees with a fit. A *conflict* (classes,
 exception kinds or codes that contradict each other, or plain words that only the other side lacks) is the largest
 distance there is.
@@ -28,6 +30,8 @@ Flags = NDArray[np.bool_]
 CONFLICT = 2.0
 DECIMALS = 5
 STRIP = 512
+_CODE_BASE = 3
+"""Parts of a package's name that name its project: ``org.acme.serve``."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,6 +43,8 @@ class Weights:
     kind: float = 0.1
     frames: float = 0.05
     weak_frames: float = 2.0
+    same_code_frames: float = 0.4
+    module: float = 1.5
     own_words: int = 3
     own_share: float = 0.3
 
@@ -92,9 +98,10 @@ def softer(left: Space, right: Space) -> Distances:
     near = cosine(left.vectors, right.vectors)
     total, weight = w.embedding * near, np.full(near.shape, w.embedding)
     weak = np.logical_or.outer(_weak(left), _weak(right))
+    strong = np.where(_same_code(left, right), w.same_code_frames, w.frames)
     for gap, share in (
         (_gap(_text_terms(left), _text_terms(right)), np.full(near.shape, w.words)),
-        (_gap(_frame_terms(left), _frame_terms(right)), np.where(weak, w.weak_frames, w.frames)),
+        (_gap(_frame_terms(left), _frame_terms(right)), np.where(weak, w.weak_frames, strong)),
     ):
         known = ~np.isnan(gap)
         total += np.where(known, share * gap, 0.0)
@@ -166,14 +173,29 @@ def _text_terms(space: Space) -> Weighted:
 
 
 def _frame_terms(space: Space) -> Weighted:
-    """The innermost frame weighs most: 1, 1/2, 1/3 …"""
+    """The innermost frame weighs most: 1, 1/2, 1/3 …; its package and class count apart, by ``module`` as much."""
     out: Weighted = []
     for item in space.items:
         weights: dict[str, float] = {}
-        for frame in item.frames:
-            weights.setdefault(frame, 1.0 / (1 + len(weights)))
+        for place, frame in enumerate(dict.fromkeys(item.frames), start=1):
+            weights[frame] = 1.0 / place
+            module = frame.rpartition(":")[0]
+            if "." in module:  # a bare file name is anybody's
+                weights.setdefault(module, space.weights.module / place)
         out.append(weights)
     return out
+
+
+def _same_code(left: Space, right: Space) -> Flags:
+    """Return where the innermost frames of both are of one code base."""
+    both, same = _equal(*([_code_base(item) for item in side.items] for side in (left, right)))
+    return np.asarray(both & same, dtype=np.bool_)
+
+
+def _code_base(item: Item) -> str:
+    """The first parts of the innermost frame's package, empty where it has too few to say."""
+    parts = item.frames[0].rpartition(":")[0].split(".") if item.frames else []
+    return ".".join(parts[:_CODE_BASE]) if len(parts) > _CODE_BASE else ""
 
 
 def _gap(left: Weighted, right: Weighted) -> Distances:

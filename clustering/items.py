@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from crashpath.clustering.terms import Terms, terms_of
+from crashpath.ingest.guards import past_guards
 from crashpath.ingest.model import Analysis, Frame
 from crashpath.ingest.signature import masked_message
 
@@ -33,7 +34,8 @@ class Item:
 
     ``text`` is what is embedded, ``terms`` are the words and codes of the root message. ``kind`` is the last part of
     the root's exception type in lower case, empty where it says nothing of the cause. ``frames`` are the project's
-    own, innermost first. ``cue`` is the class that the root rule knows, ``None`` where it knows none.
+    own, innermost first, past those that only check or throw for their caller. ``cue`` is the class that the root rule
+    knows, ``None`` where it knows none.
     """
 
     id: str
@@ -89,7 +91,9 @@ def make_item(
         terms=terms_of(masked_message(root_message), raw=root_message),
         kind=kind_of(root_type),
         cue=cue,
-        frames=tuple(f"{frame.module}:{frame.function}" for frame in frames if frame.in_project),
+        frames=tuple(
+            f"{frame.module}:{frame.function}" for frame in past_guards([one for one in frames if one.in_project])
+        ),
         signature=signature,
     )
 
