@@ -22,7 +22,7 @@ from typing import Any, Self
 
 from crashpath.coverage.batches import batch_of
 from crashpath.coverage.experts import Chosen
-from crashpath.coverage.onnx_graph import MARK, link_beside, mark, place_of, present
+from crashpath.coverage.onnx_graph import MARK, mark, place_of, present
 from crashpath.coverage.onnx_session import EVENTS, NodeEvent, end_profile, failed_in, open_watched, there
 from crashpath.coverage.onnx_units import MODEL, Named, write_named
 from crashpath.coverage.scratch import Scratch
@@ -73,13 +73,9 @@ class MainTracer:
         self._chosen = Chosen(self._named.routers)
 
     def _write(self) -> Named:
-        """Write the named copy, or nothing. Raises `OutsideError` and what `write_named` raises."""
-        import onnx
-
-        source, target = self._folder.main, self._scratch.path
+        """Write the named copy, or nothing. Raises what `write_named` raises."""
         try:
-            link_beside(onnx.load(str(source), load_external_data=False), source.parent, target)
-            return write_named(source, target)
+            return write_named(self._folder.main, self._scratch.path)
         except BaseException:
             self._scratch.close()
             raise

@@ -7,13 +7,12 @@ which every node is named by its place. A local function is copied for each of i
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from crashpath.coverage.experts import Router, expert_units, find_routers
-from crashpath.coverage.onnx_graph import Calls, nodes_of, tensors_of
+from crashpath.coverage.onnx_graph import Calls, link_beside, nodes_of
 from crashpath.coverage.units import Declared, Kind, Unit
 from crashpath.runtime.values import Path as Which
 
@@ -51,8 +50,8 @@ def declare(model: Any) -> Named:
 def write_named(source: Path, target: Path) -> Named:
     """Write the named copy of a model into the folder ``target`` and return what it declares.
 
-    External data is linked, not copied; weights stay where they are. Raises `OSError`, and what the format's library
-    raises of a file that is no model.
+    External data is linked, not copied; weights stay where they are. Raises `OutsideError`, `OSError`, and what the
+    format's library raises of a file that is no model.
     """
     import onnx
 
@@ -63,31 +62,6 @@ def write_named(source: Path, target: Path) -> Named:
         if router.indices not in given:
             kind = onnx.TensorProto.INT64
             model.graph.output.append(onnx.helper.make_tensor_value_info(router.indices, kind, None))
-    link_external(model, source.parent, target)
+    link_beside(model, source.parent, target)
     onnx.save(model, str(target / MODEL))
     return named
-
-
-def link_external(model: Any, source: Path, target: Path) -> None:
-    """Link the files of external data that a model names from one folder into another. Raises `OSError`."""
-    for name in sorted(set(_external(model))):
-        link = target / name
-        link.parent.mkdir(parents=True, exist_ok=True)
-        if not link.exists():
-            _link(source / name, link)
-
-
-def _link(source: Path, link: Path) -> None:
-    """Hard links first: ONNX Runtime refuses external data behind a symbolic link."""
-    import os
-    import shutil
-
-    try:
-        os.link(source, link)
-    except OSError:  # another file system
-        shutil.copyfile(source, link)
-
-
-def _external(model: Any) -> Iterator[str]:
-    for tensor in tensors_of(model):
-        yield from (entry.value for entry in tensor.external_data if entry.key == "location")

@@ -8,7 +8,6 @@ answer changes whose row has no such token, the rows are laid out otherwise, and
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ import numpy as np
 from crashpath.coverage.batches import batch_of
 from crashpath.coverage.experts import Router, by_row, constant_of
 from crashpath.coverage.onnx_units import MODEL, Named, write_named
+from crashpath.coverage.scratch import Scratch
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.values import Arrays
 
@@ -45,8 +45,8 @@ def would_break(
     Raises `StripError` where the model has no such router or expert, cannot be read, fails on a feed, or gives tokens
     to its experts that cannot be told to be of one row of the feed.
     """
-    with tempfile.TemporaryDirectory(prefix="crashpath-strip-") as scratch:
-        whole, less = Path(scratch, "whole"), Path(scratch, "less")
+    with Scratch("strip") as scratch:
+        whole, less = scratch.path / "whole", scratch.path / "less"
         try:
             for place in (whole, less):
                 place.mkdir()
