@@ -1,7 +1,7 @@
 """How many in-project frames, and whether the message, belong into a signature: Java traces whose bug is known.
 
 Reads defects4j from CRASHPATH_EVAL_DATA; traces whose head is an assertion are left out, because there the test and
-not the program names the failure. ``sig1`` is what the product does.
+not the program names the failure. ``sig2`` is what the product does.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def main() -> None:
     for text in texts:
         parsed = parse(text)
         variants.append(make_variant(parsed, find_root(text, parsed, rules)))
-    makes: dict[str, Callable[[Variant], Hashable]] = {"sig1": lambda variant: sign(variant).id}
+    makes: dict[str, Callable[[Variant], Hashable]] = {"sig2": lambda variant: sign(variant).id}
     for frames in (0, 1, 2, 3):
         for with_message in (False, True):
             makes[f"frames {frames}, message {'yes' if with_message else 'no'}"] = key(frames, with_message)

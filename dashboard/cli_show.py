@@ -42,7 +42,7 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    thing: str = typer.Argument(..., metavar="ID", help="C-0042, sig1-…, or the number of a crash."),
+    thing: str = typer.Argument(..., metavar="ID", help="C-0042, sig2-…, or the number of a crash."),
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> int:

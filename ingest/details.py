@@ -110,7 +110,7 @@ class CrashDetail:
 
 
 def show(session: Session, thing: str, *, examples: int = 3) -> ClusterDetail | SignatureDetail | CrashDetail:
-    """Find what an id names: ``C-0042`` a cluster, ``sig1-…`` a signature, a number a crash. Raises ``NoSuchThing``."""
+    """Find what an id names: ``C-0042`` a cluster, ``sig2-…`` a signature, a number a crash. Raises ``NoSuchThing``."""
     wanted = thing.strip()
     if wanted.lower().startswith("sig"):
         return show_signature(session, wanted, examples=examples)
@@ -162,7 +162,7 @@ def show_crash(session: Session, crash_id: int) -> CrashDetail:
     crash = session.get(Crash, crash_id)
     if crash is None:
         raise NoSuchThing(
-            f"There is no crash {crash_id}.", "`crashpath show sig1-…` lists examples with their crashes."
+            f"There is no crash {crash_id}.", "`crashpath show sig2-…` lists examples with their crashes."
         )
     variant = session.get_one(Variant, crash.variant_id)
     signature = session.get_one(Signature, variant.signature_id)

@@ -153,7 +153,7 @@ class Part:
 
 @dataclass(frozen=True, slots=True)
 class Signature:
-    """Key of a variant (``sig1-`` and 16 hex digits), the text that is embedded, and the tree of its parts."""
+    """Key of a variant (``sig2-`` and 16 hex digits), the text that is embedded, and the tree of its parts."""
 
     id: str
     text: str

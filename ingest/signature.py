@@ -1,27 +1,31 @@
 """Signature: the deterministic key of a variant, with the tree of parts that it was made of.
 
-``sig1`` is made of the exception types from the root outward, the masked message of the root, and the innermost
-frame of the project's own code. One frame, because more frames part the same bug faster than they part different
-ones: on Java traces with a known bug (benchmarks/frames.py) F1 over pairs is .85 with one, .64 with two. The message
-stays in the key, because native libraries raise one type for everything: what differs only in wording is brought
-together by clustering, where that can be undone; here it could not.
+``sig2`` is made of the exception types from the root outward, the masked message of the root, and the innermost
+frame of the project's own code that does not only check for its caller (`past_guards`). One frame, because more frames
+part the same bug faster than they part different ones: on Java traces with a known bug (benchmarks/frames.py) F1 over
+pairs is .85 with one, .64 with two. Where the message says nothing and no code is the project's own, the innermost
+library stands for it. The message stays in the key, because native libraries raise one type for everything: what
+differs only in wording is brought together by clustering, where that can be undone; here it could not.
 
-An algorithm id is never reused: a change of what a variant's key is made of is a new id.
+An algorithm id is never reused: a change of what a variant's key is made of is a new id. ``sig1`` took the innermost
+own frame whatever it was, with the numbers in its name, and no library.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import re
 import textwrap
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import blake2b
 
+from crashpath.ingest.guards import past_guards
 from crashpath.ingest.mask import mask
 from crashpath.ingest.model import Frame, Parsed, Part, Root, Signature, Thrown, Variant
 
-ALGORITHM = "sig1"
+ALGORITHM = "sig2"
 TYPES = 4
 """Exception types of the chain that count, from the root outward."""
 
@@ -40,6 +44,20 @@ TEXT_CHARS = 800
 _BARE_NAMES = frozenset({"Error", "Exception", "Fail", "Timeout", "Failure"})
 _BLANKS = re.compile(r"\s+")
 _PLACEHOLDER = re.compile(r"<([a-z]+)>")
+_ANYBODYS = re.compile(
+    r"^(?:lib(?:c|m|dl|rt|pthread|gcc_s|c\+\+\w*|stdc\+\+|art|utils|base|log)|ld\S*|linux-vdso|\[vdso\]|ntdll|kernel32"
+    r"|kernelbase|ucrtbase|msvcp\w*|vcruntime\w*|app_process\w*|threading|runpy|asyncio\S*|concurrent\S*|contextlib|functools"
+    r"|importlib\S*|multiprocessing\S*|subprocess|java\S*|jdk\S*|sun\S*|node|internal/\S*|<frozen \S*)$"
+)
+"""Modules that say nothing of a failure, because any trace may end in them."""
+_CODES = re.compile(r"\b(?:SEGV|BUS|ILL|FPE|TRAP|SI)_[A-Z]+\b|\bSIG[A-Z]+\b|<[a-z]+>")
+_SAYS = re.compile(r"[^\W\d_]{2}")
+"""Something in a message besides codes and placeholders."""
+_JOB = re.compile(
+    r"^\S+: line \d+: +\d+ (Killed|Illegal instruction|Segmentation fault|Aborted|Bus error|Floating point exception"
+    r"|Terminated|Trace/breakpoint trap) +(?:\(core dumped\) *)?(.*)$"
+)
+_NUMBERED = re.compile(r"(?<=[A-Za-z_])\d[\d_]*$")
 _GENERATED = re.compile(r"\$(?:\d+|[0-9a-f]{6,})(?=$|\$)")
 
 
@@ -50,6 +68,7 @@ def make_variant(parsed: Parsed, root: Root) -> Variant:
     """
     chain = _from_root(parsed.chain, root)
     frames = next((own for thrown in chain if (own := _own_frames(thrown))), ())
+    frames = frames or next((foreign for thrown in chain if (foreign := _innermost(thrown.frames))), ())
     message = root.message.strip()
     if not message and parsed.exit_code is not None:
         message = f"exit code {parsed.exit_code}"
@@ -73,20 +92,35 @@ def _own_frames(thrown: Thrown) -> tuple[Frame, ...]:
     return tuple(frame for frame in reversed(thrown.frames) if frame.in_project)[:VARIANT_FRAMES]
 
 
+def _innermost(frames: Sequence[Frame]) -> tuple[Frame, ...]:
+    """Return the innermost frames of libraries that are not in every trace."""
+    telling = (frame for frame in reversed(frames) if frame.module and not _ANYBODYS.match(frame.module))
+    return tuple(itertools.islice(telling, VARIANT_FRAMES))
+
+
 def sign(variant: Variant) -> Signature:
-    """Return the signature of a variant under ``sig1``."""
-    return _signed(
-        _types(variant),
-        masked_message(variant.root_message),
-        tuple((_GENERATED.sub("", frame.function), frame.module) for frame in variant.frames if frame.in_project)[
-            :FRAMES
-        ],
-    )
+    """Return the signature of a variant under ``sig2``."""
+    message = masked_message(variant.root_message)
+    own = past_guards([frame for frame in variant.frames if frame.in_project])
+    frames = own or (() if _SAYS.search(_CODES.sub("", message)) else past_guards(variant.frames))
+    return _signed(_types(variant), message, tuple((_plain(frame.function), frame.module) for frame in frames[:FRAMES]))
+
+
+def _plain(function: str) -> str:
+    """Return a function's name without the numbers that only tell copies of it apart."""
+    return _NUMBERED.sub("", _GENERATED.sub("", function))
 
 
 def masked_message(message: str) -> str:
-    """Return a message as it counts in a signature: on one line, cut to size, masked."""
-    return mask(_BLANKS.sub(" ", message[: 2 * MESSAGE_CHARS]).strip()[:MESSAGE_CHARS].rstrip())
+    """Return a message as it counts in a signature: on one line, cut to size, masked.
+
+    Of what a shell says of a job that died, the script, line and pid in front and the flags behind are left out.
+    """
+    line = _BLANKS.sub(" ", message[: 2 * MESSAGE_CHARS]).strip()
+    if (job := _JOB.match(line)) is not None:
+        command = itertools.takewhile(lambda word: not word.startswith(("--", "$", ">", "|", "2>")), job[2].split())
+        line = " ".join((job[1], *command))
+    return mask(line[:MESSAGE_CHARS].rstrip())
 
 
 @lru_cache(maxsize=16_384)
