@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from crashpath.coverage.breakage import compile_shared
+from crashpath.coverage.breakage import compile_shared, truncate
 
 
 def loop(path: Path) -> None:
@@ -62,6 +62,19 @@ def load_shapes(path: Path) -> None:
 
     nodes = [_node("MatMul", ["a", "w"], ["y"])]
     _write(path, nodes, [tensor("a", 2, 3)], [tensor("y", "p", "q")], [constant("w", 4, 5)])
+
+
+def torn(path: Path) -> None:
+    """Write the first half of a graph, as a download that was cut off leaves it."""
+    load_shapes(path)
+    truncate(path, 0.5)
+
+
+def fixed_shapes(path: Path) -> None:
+    """Write a graph that takes squares of four and no others."""
+    from crashpath.coverage.tinymodels import tensor
+
+    _write(path, [_node("Relu", ["a"], ["y"])], [tensor("a", 4, 4)], [tensor("y", 4, 4)])
 
 
 def load_types(path: Path) -> None:
@@ -121,6 +134,8 @@ FILES: dict[str, Callable[[Path], None]] = {
     "expand": expand,
     "run_shapes": run_shapes,
     "load_shapes": load_shapes,
+    "torn": torn,
+    "fixed_shapes": fixed_shapes,
     "load_types": load_types,
     "kernel_missing": kernel_missing,
     "domain_unknown": domain_unknown,

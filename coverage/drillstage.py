@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from crashpath.coverage.drillfolder import Exam, Prepared, copied, exam_of, prepared
 from crashpath.coverage.drilllane import HeardLane
 from crashpath.coverage.props import Props
+from crashpath.coverage.spoilers import file_of, spoiled, spoiler
 from crashpath.runtime.backends import CPU
 from crashpath.runtime.compare import same
 from crashpath.runtime.events import Cohort, FailureEvent, Listener, Told
@@ -101,11 +102,14 @@ class Stage:
         events = [told.event for told in self.heard(since)]
         return [event for event in events if isinstance(event, FailureEvent) and event.path == path]
 
-    def ask(self, kind: str = "golden") -> Asked:
-        """Send one request: ``golden``, ``poison`` or ``raw``."""
+    def ask(self, kind: str = "golden", deadline_ms: float | None = None) -> Asked:
+        """Send one request: ``golden``, ``poison`` or ``raw``; any thread may."""
         began = time.monotonic()
         try:
-            answer = self.session.run_raw(self.exam.raw) if kind == "raw" else self.session.run(self._feed(kind))
+            if kind == "raw":
+                answer = self.session.run_raw(self.exam.raw, deadline_ms=deadline_ms)
+            else:
+                answer = self.session.run(self._feed(kind), deadline_ms=deadline_ms)
         except Exception as error:  # noqa: BLE001  # whatever a caller would have got is what the drill is about
             return Asked(None, error, None, (time.monotonic() - began) * 1000)
         spent = (time.monotonic() - began) * 1000
@@ -173,6 +177,19 @@ class Stage:
             time.sleep(0.05)
 
 
+@dataclass(frozen=True, slots=True)
+class Options:
+    """What a session may be told besides. ``deadline_ms``: longer than the folder's, where that is shorter.
+
+    ``broken`` is the name of a spoiler whose file is broken while the session opens, and whole afterwards.
+    """
+
+    sample: float = 0.0
+    fallback_slots: int = 8
+    deadline_ms: float = 0.0
+    broken: str = ""
+
+
 @contextmanager
 def opened(
     folder: ModelFolder,
@@ -181,7 +198,7 @@ def opened(
     *,
     pace: Pace | None = None,
     listeners: tuple[Listener, ...] = (),
-    sample: float = 0.0,
+    options: Options | None = None,
     providers: tuple[str, ...] = (CPU,),
 ) -> Iterator[Stage]:
     """Open a session on a copy of ``folder`` and close it, with all that was made for it, in the end.
@@ -189,7 +206,7 @@ def opened(
     It is made of the lanes, limits and tokenizer that a production session of the folder has, but for the time that a
     load may take (`Pace`) and for what a drill needs to strike the prepare step.
     """
-    pace = pace or Pace()
+    pace, options = pace or Pace(), options or Options()
     if isolation not in get_args(Isolation):
         raise ValueError(f"isolation is one of {', '.join(get_args(Isolation))}, not {isolation!r}")
     with tempfile.TemporaryDirectory(prefix="drill-") as name:
@@ -208,22 +225,36 @@ def opened(
                 heard.append(told)
 
         step = prepared(copy)
-        session = FallbackSession(
-            cast(Lane, made[Which.MAIN]),
-            cast(Lane, made[Which.FALLBACK]),
-            policy,
-            inputs=copy.inputs,
-            tolerance=copy.tolerance,
-            golden=golden,
-            deadline_ms=copy.limits.deadline_ms,
-            load_s=pace.start,
-            prepare=None if step is None else step.step,
-            listeners=(listen, *listeners),
-            cohort=Cohort(model=copy.name, model_hash=copy.hash),
-            sample=sample,
-        )
+        with _broken(options.broken, copy.path):
+            session = FallbackSession(
+                cast(Lane, made[Which.MAIN]),
+                cast(Lane, made[Which.FALLBACK]),
+                policy,
+                inputs=copy.inputs,
+                tolerance=copy.tolerance,
+                golden=golden,
+                deadline_ms=max(copy.limits.deadline_ms, options.deadline_ms),
+                load_s=pace.start,
+                prepare=None if step is None else step.step,
+                listeners=(listen, *listeners),
+                cohort=Cohort(model=copy.name, model_hash=copy.hash),
+                sample=options.sample,
+                fallback_slots=options.fallback_slots,
+            )
         with Props(scratch) as props, session:
             stage = Stage(copy, session, made, props, scratch, isolation, policy, pace, heard, step)
             if stage.exam.raw is not None:
                 stage.raw_answer = session.run_raw(stage.exam.raw).outputs
             yield stage
+
+
+@contextmanager
+def _broken(name: str, folder: Path) -> Iterator[None]:
+    """Break the file of a spoiler meanwhile; of no name, nothing."""
+    if not name:
+        yield
+        return
+    file = file_of(spoiler(name), folder, None)
+    assert file is not None  # options name spoilers of files that every folder has
+    with spoiled(spoiler(name), file):
+        yield

@@ -11,6 +11,8 @@ from crashpath.coverage.placement import Placement
 from crashpath.coverage.units import Kind, Ratio, Unit, ratio
 from crashpath.runtime.values import Path as Which
 
+_USUAL = "breaker"
+"""The policy of drills that are told nothing else."""
 MAIN_KIND, FALLBACK_KIND = Kind.NODE, Kind.OP
 """What the headline counts: nodes of the ONNX graph, and operators in the blocks of the TorchScript graph."""
 
@@ -69,6 +71,11 @@ class Ways:
         """Drill a class, or all of them."""
         which = "--all" if failure_class is None else f"--class {failure_class}"
         return f"crashpath drill {which} --model {self.folder}{self.flags}"
+
+    def routed(self, policy: str) -> str:
+        """Drive the route drills of a policy."""
+        under = "" if policy == _USUAL else f" --policy {policy}"
+        return f"crashpath drill --routes{under} --model {self.folder}{self.flags}"
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,15 +160,17 @@ def make_report(
     production: Mapping[str, int] | None,
     folder: str = "DIR",
     flags: str = "",
+    route_drills: Mapping[str, str] | None = None,
 ) -> Report:
     """Put a report together. ``field`` are classes of crashes that no drill has proven anything of.
 
+    ``route_drills`` are the edges that route drills take, each with their policy.
     ``folder`` and ``flags`` go into the commands: the model folder, and what has to be said for the evidence to count.
     """
     ways = Ways(folder, flags)
     gaps = (
         *(gap for path in covered.paths for gap in _of_path(path, ways)),
-        *_of_routes(routes, covered.routes, ways),
+        *_of_routes(routes, covered.routes, ways, route_drills or {}),
         *_of_drills(drills, ways),
         *_of_shapes(production or {}, covered.domain, ways),
     )
@@ -189,9 +198,16 @@ def _of_path(path: PathCoverage, ways: Ways) -> list[Gap]:
     ]  # fmt: skip
 
 
-def _of_routes(routes: Sequence[Unit], taken: Mapping[str, int], ways: Ways) -> list[Gap]:
+def _of_routes(
+    routes: Sequence[Unit], taken: Mapping[str, int], ways: Ways, route_drills: Mapping[str, str]
+) -> list[Gap]:
+    def command(route: str) -> str:
+        if route in route_drills:
+            return ways.routed(route_drills[route])
+        return ways.drilled(_class_of(route))
+
     return [
-        Gap(unit.kind, "", unit.id, unit.label, "", ways.drilled(_class_of(unit.id)))
+        Gap(unit.kind, "", unit.id, unit.label, "", command(unit.id))
         for unit in routes
         if unit.counted and not taken.get(unit.id)
     ]

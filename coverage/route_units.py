@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 
+from crashpath.coverage.drillroutes import SCENARIOS
 from crashpath.coverage.report import Cell
 from crashpath.coverage.units import Kind, Unit
 from crashpath.runtime.routes import NOT_COVERED, OFF_FAILED, ROUTES, SECOND, SWITCHED, Route, answered
@@ -21,16 +23,25 @@ DEFAULT_POLICIES = frozenset({_BREAKERS})
 """What a session has that is told nothing else."""
 
 
-def declared_routes(policies: frozenset[str] = DEFAULT_POLICIES, cells: Sequence[Cell] = ()) -> tuple[Unit, ...]:
+def declared_routes(
+    policies: frozenset[str] = DEFAULT_POLICIES, cells: Sequence[Cell] = (), reasons: Mapping[str, str] | None = None
+) -> tuple[Unit, ...]:
     """Return a unit for each declared edge.
 
     ``policies`` are those in use; the edges of others say so. ``cells`` say which failures cannot be raised here: an
     edge that only such a failure takes says why, and where nothing of the prepare phase can be, all its edges do.
+    ``reasons`` say so of edges that no route drill could take.
     """
     refused = {f"{cell.phase}:{cell.failure_class}": cell.reason for cell in cells if cell.reason is not None}
     prepare = [cell.reason for cell in cells if cell.phase == Phase.PREPARE]
     no_step = prepare[0] if prepare and None not in prepare else None
-    return tuple(_unit(route, policies, refused, no_step) for route in ROUTES)
+    units = (_unit(route, policies, refused, no_step) for route in ROUTES)
+    return tuple(replace(one, reason=one.reason or (reasons or {}).get(one.id)) for one in units)
+
+
+def route_drills(policies: frozenset[str] = DEFAULT_POLICIES) -> dict[str, str]:
+    """Return the edges that a route drill takes, each with the policy of that drill."""
+    return {edge: one.policy for one in SCENARIOS for edge in one.edges if one.policy in policies | DEFAULT_POLICIES}
 
 
 def _unit(route: Route, policies: frozenset[str], refused: Mapping[str, str], no_step: str | None) -> Unit:

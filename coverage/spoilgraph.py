@@ -1,8 +1,8 @@
 """Edits of an ONNX file that make it one that cannot be: whichever model it is, the rest of it stays as it was.
 
-The last three are poisons: the edited model answers as before, but for a first input of one row more than the golden
-feed has (`poison_rows`) its run loops without end, asks for more memory than an address space has, or reshapes to what
-cannot be.
+The `POISONS` answer as before, but for a first input of one row more than the golden feed has (`poison_rows`): then the
+run loops without end, asks for more memory than an address space has, reshapes to what cannot be, gives another answer,
+or is refused.
 """
 
 from __future__ import annotations
@@ -134,6 +134,22 @@ def _reshape(model: Any, rows: int) -> None:
     _hang_output_on(model, f"{_P}least")
 
 
+def _answer(model: Any, rows: int) -> None:
+    """Add 10,000 to the first output for ``rows`` rows."""
+    _add_is_poison(model, rows)
+    _constants(model, far=np.full(1, 1e4, np.float32), near=np.zeros(1, np.float32))
+    _append(model, "Where", ["poison", "far", "near"], "off")
+    _add_to_output(model, f"{_P}off")
+
+
+def _refuse(model: Any, rows: int) -> None:
+    """Declare every free first dimension as one row less than ``rows``: the library refuses the feed itself."""
+    for one in model.graph.input:
+        sizes = one.type.tensor_type.shape.dim
+        if sizes and not sizes[0].HasField("dim_value"):
+            sizes[0].dim_value = rows - 1
+
+
 def _add_rows(model: Any) -> None:
     """Add ``rows``: int64 [1], how many rows the first input has."""
     _constants(model, zero=np.array([0], np.int64))
@@ -150,17 +166,23 @@ def _add_is_poison(model: Any, rows: int) -> None:
 
 def _hang_output_on(model: Any, tensor: str) -> None:
     """Add ``0 * tensor`` to the first output, so that nothing of what was added can be left out."""
+    _constants(model, nothing=np.zeros(1, np.float32))
+    model.graph.node.append(_node("Mul", [tensor, f"{_P}nothing"], f"{_P}none"))
+    _add_to_output(model, f"{_P}none")
+
+
+def _add_to_output(model: Any, tensor: str) -> None:
+    """Add ``tensor``, float32 [1], to the first output."""
     output = model.graph.output[0]
     for node in model.graph.node:
         for place, name in enumerate(node.output):
             if name == output.name:
                 node.output[place] = f"{_P}answer"
     kind = output.type.tensor_type.elem_type
-    _constants(model, nothing=np.zeros(1, np.float32), scalar=np.zeros(0, np.int64))
-    model.graph.node.append(_node("Mul", [tensor, f"{_P}nothing"], f"{_P}none"))
-    _append(model, "Reshape", ["none", "scalar"], "none_at_all")
-    _append(model, "Cast", ["none_at_all"], "none_cast", attributes={"to": kind})
-    model.graph.node.append(_node("Add", [f"{_P}answer", f"{_P}none_cast"], output.name))
+    _constants(model, scalar=np.zeros(0, np.int64))
+    _append(model, "Reshape", [tensor, "scalar"], "added")
+    _append(model, "Cast", ["added"], "added_cast", attributes={"to": kind})
+    model.graph.node.append(_node("Add", [f"{_P}answer", f"{_P}added_cast"], output.name))
 
 
 def _constants(model: Any, **arrays: Any) -> None:
@@ -198,4 +220,10 @@ EDITS: dict[str, Callable[[Any], None]] = {
     "domain": _domain,
     "kernel": _kernel,
 }
-POISONS: dict[str, Callable[[Any, int], None]] = {"loop": _loop, "memory": _memory, "reshape": _reshape}
+POISONS: dict[str, Callable[[Any, int], None]] = {
+    "loop": _loop,
+    "memory": _memory,
+    "reshape": _reshape,
+    "answer": _answer,
+    "refuse": _refuse,
+}

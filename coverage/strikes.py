@@ -15,6 +15,7 @@ from pathlib import Path
 from types import ModuleType
 
 from crashpath.coverage import (
+    strikes_code,
     strikes_device,
     strikes_graph,
     strikes_host,
@@ -36,6 +37,7 @@ MODULES: tuple[ModuleType, ...] = (
     strikes_graph,
     strikes_host,
     strikes_device,
+    strikes_code,
 )
 
 

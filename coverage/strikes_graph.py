@@ -22,3 +22,12 @@ def runs(argument: str) -> None:
         for one in session.get_inputs()
     }
     session.run(None, feed)
+
+
+def refuses(argument: str) -> None:
+    """Run ONNX Runtime on a feed whose sizes are not those that the graph declares: it refuses the feed."""
+    import numpy as np
+    import onnxruntime as ort
+
+    session = ort.InferenceSession(argument, providers=["CPUExecutionProvider"])
+    session.run(None, {one.name: np.ones([7] * len(one.shape), np.float32) for one in session.get_inputs()})

@@ -24,7 +24,8 @@ from crashpath.coverage.drillstore import drill_policies, drill_routes
 from crashpath.coverage.faults import FAULTS
 from crashpath.coverage.field import IN_USE, Standing, field_against_proof
 from crashpath.coverage.report import Report, make_report
-from crashpath.coverage.route_units import DEFAULT_POLICIES, declared_routes
+from crashpath.coverage.route_units import DEFAULT_POLICIES, declared_routes, route_drills
+from crashpath.coverage.routestore import route_reasons
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.dashboard.coverage_json import document
 from crashpath.dashboard.coverage_text import lines, percent
@@ -223,6 +224,8 @@ def _report(
         routes = Counter(covered.routes)
         routes.update(drill_routes(session, model_hash, release=release, since=now - age))
         policies = drill_policies(session, model_hash, release=release, since=now - age)
+        policies = policies & set(IN_USE) or DEFAULT_POLICIES
+        reasons = route_reasons(session, model_hash, release=release, since=now - age)
         covered = replace(covered, routes=dict(routes))
         in_field = Filters(release=release)
         proof = field_against_proof(session, (), filters=in_field, model_hash=model_hash, since=now - age)
@@ -230,7 +233,8 @@ def _report(
     return make_report(
         with_declared(covered, folder),
         release=release or "",
-        routes=declared_routes(policies & set(IN_USE) or DEFAULT_POLICIES, cells),
+        routes=declared_routes(policies, cells, {edge: why for edge, why in reasons.items() if not routes[edge]}),
+        route_drills=route_drills(policies),
         drills=cells,
         field=field,
         production=None if not asked.events else _production(asked.events, folder, model_hash),

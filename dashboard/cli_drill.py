@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from enum import StrEnum
 from pathlib import Path
@@ -20,6 +20,7 @@ from crashpath.coverage.drillkept import Kept, planned
 from crashpath.coverage.drilllogs import write_logs
 from crashpath.coverage.drillmix import mixable
 from crashpath.coverage.drillplan import ISOLATIONS
+from crashpath.coverage.drillroutes import scenarios_of
 from crashpath.coverage.drillrun import folder_to_drill
 from crashpath.coverage.drillstage import Pace
 from crashpath.coverage.drillstore import Evidence
@@ -33,6 +34,7 @@ from crashpath.dashboard.drill_text import (
     nothing_driven,
     opening_lines,
     repeat_lines,
+    route_lines,
     summary_lines,
     verdict_line,
     wrapped,
@@ -89,7 +91,8 @@ def faults(
 def drill(
     fault: list[str] | None = typer.Option(None, "--fault", help="This fault; may be given more than once."),
     failure_class: str | None = typer.Option(None, "--class", help="Every fault of this class."),
-    everything: bool = typer.Option(False, "--all", help="Every fault that can be drilled."),
+    everything: bool = typer.Option(False, "--all", help="Every fault that can be drilled, and --routes."),
+    routes: bool = typer.Option(False, "--routes", help="Take the edges of the decision graph that no fault takes."),
     n: int = typer.Option(
         0,
         "--n",
@@ -118,12 +121,19 @@ def drill(
     if everything and (chosen or failure_class is not None):
         one = "--fault" if chosen else "--class"
         raise UsageError(f"--all drives every fault, {one} only some: say one of them.")
-    cases = _chosen(chosen, failure_class, everything or (n > 0 and not chosen and failure_class is None))
+    named = bool(chosen) or failure_class is not None
+    cases = (
+        ()
+        if routes and not (named or everything or n)
+        else _chosen(chosen, failure_class, everything or (n > 0 and not named))
+    )
     isolations = tuple(ISOLATIONS) if isolation == BOTH else (str(isolation),)
     if n and not any(mixable(cases, one) for one in isolations):
         raise UsageError("None of these faults can strike single requests; choose others for --n.")
     driven = cases if everything or not n else ()
     order = Order(driven, cases if n else (), isolations, str(policy), tuple(provider), Pace(), n, seed)
+    if routes or everything:
+        order = replace(order, routes=scenarios_of(order.policy))
     face = Face(model, release, logs, max_age, as_json)
     return _driven(order, face, load_settings(db=db).db if store else None)
 
@@ -148,7 +158,7 @@ class Face:
 
 def _driven(order: Order, face: Face, url: str | None) -> int:
     with ended_in_order() as ending, writable_store(url) as store, _spoken(), folder_to_drill(face.model) as folder:
-        plan = planned(order.drills, order.mixed, order.isolations)
+        plan = planned(order.drills, order.mixed, order.isolations, order.routes)
         for line in opening_lines(folder, order.policy, order.providers, order.pace, plan):
             face.say(line)
         kept = Kept(store, evidence_of(folder, face.release, order), plan)
@@ -164,9 +174,10 @@ def _driven(order: Order, face: Face, url: str | None) -> int:
             with ending.held():
                 _keep_logs(face.logs, kept, work.outside)
                 _report(order, face, store if whole else None, kept, whole)
-    if any(one.verdict is Verdict.RED for one in kept.results) or any(mix.faulty for mix in kept.mixes):
+    verdicts = {*(one.verdict for one in kept.results), *(one.verdict for one in kept.routes)}
+    if Verdict.RED in verdicts or any(mix.faulty for mix in kept.mixes):
         return Exit.RED
-    return Exit.PARTIAL if nothing_driven(kept.results, kept.mixes) else Exit.DONE
+    return Exit.PARTIAL if nothing_driven(kept.results, kept.mixes, kept.routes) else Exit.DONE
 
 
 @contextmanager
@@ -194,16 +205,18 @@ def _report(order: Order, face: Face, store: Store | None, kept: Kept, whole: bo
     """Print the document, or the sums; of a run that ended early those of what was driven, and that it did."""
     rows = () if store is None else _field(store, kept.evidence, face.max_age)
     if face.as_json:
-        emit(document(kept.evidence, kept.results, kept.mixes, rows) | ({} if whole else {"ended_early": kept.early}))
+        told = document(kept.evidence, kept.results, kept.mixes, rows, kept.routes)
+        emit(told | ({} if whole else {"ended_early": kept.early}))
         return
     lines = [*field_lines(rows, kept.evidence.model, face.max_age)]
-    lines += (*summary_lines(kept.results), *mix_lines(kept.mixes), *claim_lines(claimed(kept.results, kept.mixes)))
-    verdict = verdict_line(kept.results, kept.mixes)
+    lines += (*summary_lines(kept.results), *route_lines(kept.routes), *mix_lines(kept.mixes))
+    lines += claim_lines(claimed(kept.results, kept.mixes))
+    verdict = verdict_line(kept.results, kept.mixes, kept.routes)
     if whole or verdict.startswith("RED"):
         lines.append(verdict)
     options = [f"--provider={one}" for one in order.providers if order.providers != (CPU,)]
     options += [f"--policy={order.policy}"] if order.policy != _BREAKER else []
-    lines += repeat_lines(kept.results, face.model, options)
+    lines += repeat_lines(kept.results, face.model, options, kept.routes)
     if not whole:
         lines.append(kept.early)
     for line in lines:
@@ -226,7 +239,7 @@ def _chosen(ids: Sequence[str], failure_class: str | None, everything: bool) -> 
     if failure_class is not None and failure_class not in {one.id for one in CLASSES}:
         raise UsageError(f"No failure class is called {failure_class!r}; crashpath classes lists them.")
     if not (ids or failure_class or everything):
-        raise UsageError("Say what to drill: --fault F, --class C, --all or --n N.")
+        raise UsageError("Say what to drill: --fault F, --class C, --all, --routes or --n N.")
     chosen = tuple(
         one for one in FAULTS if everything or one.id in ids or (failure_class and one.failure_class == failure_class)
     )

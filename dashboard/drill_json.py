@@ -12,6 +12,8 @@ from crashpath.coverage.drillplan import ISOLATIONS
 from crashpath.coverage.drillstore import Evidence, mix_json
 from crashpath.coverage.fault import Fault, missing
 from crashpath.coverage.field import FieldRow
+from crashpath.coverage.routescenario import RouteResult
+from crashpath.coverage.routestore import route_json
 
 
 def fault_json(one: Fault) -> dict[str, Any]:
@@ -37,9 +39,13 @@ def fault_json(one: Fault) -> dict[str, Any]:
 
 
 def document(
-    evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult], field: Sequence[FieldRow]
+    evidence: Evidence,
+    results: Sequence[DrillResult],
+    mixes: Sequence[MixResult],
+    field: Sequence[FieldRow],
+    routes: Sequence[RouteResult] = (),
 ) -> dict[str, Any]:
-    """What was driven. ``lower_bound`` is of the ``claim`` beside it, which says its unit."""
+    """What was driven. ``lower_bound`` is of the ``claim`` beside it, which says its unit; no route drill is in it."""
     driven = [one for one in results if one.verdict is not Verdict.NULL]
     counted: list[DrillResult | MixResult] = [*driven, *mixes]
     claim = claimed(results, mixes)
@@ -60,6 +66,7 @@ def document(
         "lower_bound": claim.bound,
         "claim": {"unit": claim.unit, "trials": claim.trials, "misses": claim.misses},
         "mixes": [mix_json(mix) for mix in mixes],
+        "routes": [route_json(one) for one in routes],
         "field": [_field_json(row) for row in field],
     }
 

@@ -16,6 +16,7 @@ from crashpath.coverage.drillkept import Planned
 from crashpath.coverage.drillmix import MixResult
 from crashpath.coverage.drillstage import Pace
 from crashpath.coverage.field import FieldPart, FieldRow, Standing, shares
+from crashpath.coverage.routescenario import RouteResult
 from crashpath.dashboard.plurals import many
 from crashpath.runtime.folder import ModelFolder
 
@@ -27,6 +28,7 @@ LEGEND = (
     + " · x does not hold · - cannot apply"
 )
 _FAULT, _PHASE, _ISOLATION = 29, 8, 11
+_SCENARIO = 28
 
 
 def drill_line(one: DrillResult) -> str:
@@ -65,6 +67,8 @@ def opening_lines(
     yield f"deadline {folder.limits.deadline_ms:g} ms, a load may take {pace.load:g} s"
     if plan.drills:
         yield f"{many(plan.drills, 'drill')} to come"
+    if plan.routes:
+        yield f"{many(plan.routes, 'route drill')} to come"
 
 
 def summary_lines(results: Sequence[DrillResult]) -> Iterator[str]:
@@ -100,6 +104,25 @@ def mix_lines(mixes: Sequence[MixResult]) -> Iterator[str]:
             yield f"    {error}"
 
 
+def route_line(one: RouteResult) -> str:
+    """One line of a route drill, and below it why it is not green."""
+    line = f"{one.scenario:{_SCENARIO}} {one.isolation:{_ISOLATION}} {many(len(one.edges), 'edge'):8} {one.verdict}"
+    return f"{line}\n    {one.why}" if one.why else line
+
+
+def route_lines(routes: Sequence[RouteResult]) -> Iterator[str]:
+    """Counts of the route drills, and of the edges that they took."""
+    if not routes:
+        return
+    counts = Counter(one.verdict for one in routes)
+    named = {edge for one in routes for edge in one.edges}
+    taken = {edge for one in routes if one.verdict is Verdict.GREEN for edge in one.edges}
+    yield (
+        f"\n{many(len(routes), 'route drill')}: {counts[Verdict.GREEN]} green, {counts[Verdict.RED]} red, "
+        f"{counts[Verdict.NULL]} not driven here; {len(taken)} of {many(len(named), 'edge')} taken"
+    )
+
+
 def claim_lines(claim: Claim) -> Iterator[str]:
     """What may be claimed, of what, by how many trials; without a trial, nothing."""
     if not claim.trials:
@@ -114,29 +137,40 @@ def claim_lines(claim: Claim) -> Iterator[str]:
     )
 
 
-def verdict_line(results: Sequence[DrillResult], mixes: Sequence[MixResult]) -> str:
+def verdict_line(results: Sequence[DrillResult], mixes: Sequence[MixResult], routes: Sequence[RouteResult] = ()) -> str:
     """The last word."""
     red = [f"{one.fault}/{one.phase}/{one.isolation}" for one in results if one.verdict is Verdict.RED]
     red += [f"mix in {mix.isolation} ({', '.join(mix.faulty)})" for mix in mixes if mix.faulty]
+    red += [f"{one.scenario}/{one.isolation}" for one in routes if one.verdict is Verdict.RED]
     if red:
         return f"RED: {', '.join(red[:8])}{' …' if red[8:] else ''}"
-    if nothing_driven(results, mixes):
+    if nothing_driven(results, mixes, routes):
         return "NOTHING DRIVEN: no fault could be raised here, so nothing is proven; the lines above say why"
+    if not results and not mixes:
+        return "GREEN: every edge went as it says"
     return "GREEN: every cell that applies holds"
 
 
-def repeat_lines(results: Sequence[DrillResult], model: Path | None, options: Sequence[str]) -> Iterator[str]:
+def repeat_lines(
+    results: Sequence[DrillResult], model: Path | None, options: Sequence[str], routes: Sequence[RouteResult] = ()
+) -> Iterator[str]:
     """How to repeat the first red drill alone, in the same setting: a machine under load can be why it is red."""
-    red = next((one for one in results if one.verdict is Verdict.RED), None)
+    driven: list[DrillResult | RouteResult] = [*results, *routes]
+    red = next((one for one in driven if one.verdict is Verdict.RED), None)
     if red is None:
         return
     folder = () if model is None else ("--model", str(model))
-    command = ("crashpath", "drill", "--fault", red.fault, *folder, "--isolation", red.isolation, *options)
+    which = ("--routes",) if isinstance(red, RouteResult) else ("--fault", red.fault)
+    command = ("crashpath", "drill", *which, *folder, "--isolation", red.isolation, *options)
     yield f"load on the machine can make a drill red; repeat it alone: {shlex.join(command)}"
 
 
-def nothing_driven(results: Sequence[DrillResult], mixes: Sequence[MixResult]) -> bool:
-    """Whether no fault was raised at all."""
+def nothing_driven(
+    results: Sequence[DrillResult], mixes: Sequence[MixResult], routes: Sequence[RouteResult] = ()
+) -> bool:
+    """Whether no fault was raised at all, and where no fault was asked for, no edge taken."""
+    if not results and not mixes:
+        return all(one.verdict is Verdict.NULL for one in routes)
     return not mixes and all(one.verdict is Verdict.NULL for one in results)
 
 

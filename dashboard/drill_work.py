@@ -18,11 +18,13 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 from crashpath.coverage.drillcase import Case, not_here
 from crashpath.coverage.drillkept import Kept
 from crashpath.coverage.drillmix import Mix, mixable, patient
+from crashpath.coverage.drillroutes import RouteRunner
 from crashpath.coverage.drillrun import Runner
 from crashpath.coverage.drillsaid import Said, kept_apart
 from crashpath.coverage.drillstage import Pace, opened
 from crashpath.coverage.drillstore import Evidence
-from crashpath.dashboard.drill_text import LEGEND, drill_line
+from crashpath.coverage.routescenario import Scenario
+from crashpath.dashboard.drill_text import LEGEND, drill_line, route_line
 from crashpath.ingest.store import Store, open_store
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.policy import POLICIES
@@ -32,7 +34,7 @@ Say = Callable[[str], None]
 
 @dataclass(frozen=True, slots=True)
 class Order:
-    """What is to be driven: ``drills`` one by one, then ``n`` struck requests of a mix of ``mixed``."""
+    """What is to be driven: ``drills`` one by one, ``routes``, then ``n`` struck requests of a mix of ``mixed``."""
 
     drills: tuple[Case, ...]
     mixed: tuple[Case, ...]
@@ -42,6 +44,7 @@ class Order:
     pace: Pace
     n: int
     seed: int
+    routes: tuple[Scenario, ...] = ()
 
 
 class Ending:
@@ -151,6 +154,11 @@ class Work:
                 task = progress.add_task("drills", total=self._kept.plan.drills)
                 for isolation in self._order.isolations:
                     self._drills(isolation, said, lambda: progress.advance(task))
+            if self._order.routes:
+                self._say("")
+                task = progress.add_task("route drills", total=self._kept.plan.routes)
+                for isolation in self._order.isolations:
+                    self._edges(isolation, said, lambda: progress.advance(task))
             for isolation in self._order.isolations if self._order.n else ():
                 self._mix(isolation, said, progress)
 
@@ -172,6 +180,20 @@ class Work:
                         advance()
         finally:
             self._routes = before + runner.routes
+
+    def _edges(self, isolation: str, said: Said, advance: Callable[[], None]) -> None:
+        order, before = self._order, self._routes.copy()
+        runner = RouteRunner(self._folder, isolation, pace=order.pace, providers=order.providers)
+        for scenario, result in zip(order.routes, runner.run(order.routes), strict=True):
+            self._versions |= dict(runner.versions)
+            self._routes = before + runner.routes
+            with self._ending.held():
+                at = datetime.now(UTC)
+                self._kept.add_route(result, at, tuple(self._versions.items()), tuple(self._routes.items()))
+            said.put_aside()
+            self._say(route_line(result))
+            if scenario.not_here(isolation) is None:
+                advance()
 
     def _mix(self, isolation: str, said: Said, progress: Progress) -> None:
         order = self._order
