@@ -7,7 +7,6 @@ distance 0, and their cannot-links and conflicts as more than any τ.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
@@ -15,20 +14,11 @@ from scipy.spatial.distance import squareform
 
 from crashpath.clustering.affinity import CONFLICT, Distances, Space
 from crashpath.clustering.propose import Proposal
+from crashpath.ingest.links import NO_LINKS as NO_LINKS
+from crashpath.ingest.links import Links as Links
 
 TAU = 0.3
 """Largest distance inside a group; calibrated by ``benchmarks/tiers.py``."""
-
-
-@dataclass(frozen=True, slots=True)
-class Links:
-    """What people decided about pairs of item ids. A pair is unordered."""
-
-    must: frozenset[frozenset[str]] = frozenset()
-    cannot: frozenset[frozenset[str]] = frozenset()
-
-
-NO_LINKS = Links()
 
 
 def linked(space: Space, gaps: Distances, links: Links) -> Distances:
@@ -68,6 +58,46 @@ def stand(gaps: Distances, proposal: Proposal, *, tau: float = TAU) -> tuple[tup
     blocks.sort()
     merged = cut(_between(gaps, blocks), tau)
     return tuple(sorted(tuple(sorted(row for i in rows for row in blocks[i])) for rows in merged))
+
+
+def stand_decided(
+    space: Space, gaps: Distances, proposal: Proposal, links: Links, *, tau: float = TAU
+) -> tuple[tuple[int, ...], ...]:
+    """Return the groups that stand (see ``stand``), parted and put together as people decided.
+
+    Families that people merged may be far apart, so each has to be cohesive by itself; groups that a must-link joins
+    are one, unless a cannot-link or a ``CONFLICT`` that the caller worked into ``gaps`` for two rows says otherwise.
+    """
+    apart = linked(space, gaps, Links(cannot=links.cannot))
+    return together(space, stand(apart, proposal, tau=tau), links)
+
+
+def together(
+    space: Space, groups: Sequence[Sequence[int]], links: Links, alone: Iterable[int] = ()
+) -> tuple[tuple[int, ...], ...]:
+    """Put groups of rows together that a must-link joins, unless a cannot-link parts them; sorted by first row.
+
+    Two rows of ``alone`` never come into one group this way.
+    """
+    row = {item.id: i for i, item in enumerate(space.items)}
+    home = {i: number for number, rows in enumerate(groups) for i in rows}
+    held = {number: list(rows) for number, rows in enumerate(groups)}
+    foes: dict[int, set[int]] = {number: set() for number in held}
+    for i, j in _rows(links.cannot, row):
+        foes[home[i]].add(home[j])
+        foes[home[j]].add(home[i])
+    lone = {home[i] for i in alone}
+    for i, j in _rows(links.must, row):
+        one, other = home[i], home[j]
+        if one == other or other in foes[one] or (one in lone and other in lone):
+            continue
+        home.update(dict.fromkeys(held[other], one))
+        held[one] += held.pop(other)
+        for foe in foes.pop(other):
+            foes[foe] = (foes[foe] - {other}) | {one}
+            foes[one].add(foe)
+        lone = {one if number == other else number for number in lone}
+    return tuple(sorted(tuple(sorted(rows)) for rows in held.values()))
 
 
 def _between(gaps: Distances, blocks: Sequence[Sequence[int]]) -> Distances:

@@ -1,41 +1,42 @@
 """The clustering step of a night: new signatures get vectors, a cluster and a class; everything else stays.
 
 Three short transactions with the slow work between them: read what is pending, keep the new vectors, write what the
-registry decided. A night that is killed in between leaves the signatures pending, and the next one takes them.
+registry decided, as far as people left the clusters as they were. A night that is killed in between leaves the
+signatures pending, and the next one takes them.
 """
 
 from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy.orm import Session
 
 from crashpath.clustering.classifier import Classifier, Verdict
+from crashpath.clustering.cohesion import NO_LINKS, Links
 from crashpath.clustering.encoder import Encoder, Vectors
 from crashpath.clustering.features import subject_of_signature
 from crashpath.clustering.items import item_of_signature
-from crashpath.clustering.registry import Assignment, Birth, Cluster, Point, State, Why, assign
+from crashpath.clustering.night_write import Writing
+from crashpath.clustering.registry import Assignment, Birth, Cluster, Point, State, assign
 from crashpath.clustering.vectors import embed
 from crashpath.ingest.classes import UNCLASSIFIED
 from crashpath.ingest.clusters import (
     SignatureFacts,
     StoredCluster,
-    cluster_number,
-    create_cluster,
     known_clusters,
     next_number,
     pending_signatures,
-    set_shape,
     signature_facts,
 )
-from crashpath.ingest.clusters import assign as store_member
-from crashpath.ingest.clusters import classify as store_class
+from crashpath.ingest.decisions import last, links
 from crashpath.ingest.embeddings import embeddings, save_embeddings, tie_encoder
 from crashpath.ingest.store import Store
+
+PASSES = 5
+"""How often a night thinks again because people decided meanwhile, before it leaves the rest to the next one."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,6 +52,12 @@ class Clustered:
     born: int = 0
     joined: int = 0
     seconds: tuple[tuple[str, float], ...] = ()
+
+    def and_then(self, later: Clustered) -> Clustered:
+        """Add what a later pass did; what was given to the proposer is told of the first pass, which saw it all."""
+        first = later if self.method == "none" else self
+        embedded, born, joined = self.embedded + later.embedded, self.born + later.born, self.joined + later.joined
+        return replace(first, embedded=embedded, born=born, joined=joined)
 
 
 class StoreCache:
@@ -89,36 +96,49 @@ class Clusterer:
     ) -> Clustered:
         """Cluster and classify what is pending. ``fence`` raises inside the transaction when the lease is lost.
 
+        People may decide while a night thinks. What was decided on clusters that they changed meanwhile is dropped, and
+        thought over again on what they left; after ``PASSES`` such passes the rest waits for the next night.
+
         Raises ``OtherEncoder`` for a store that another encoder filled.
         """
-        with store.read() as session:
-            pending = pending_signatures(session)
-            stored = known_clusters(session)
-            number = next_number(session)
-            exemplars = signature_facts(session, [i for cluster in stored for i in cluster.exemplars])
-        if not pending:
-            return Clustered()
-        laps = _Laps(say)
+        laps, done = _Laps(say), Clustered()
+        for _ in range(PASSES):
+            seen = _look(store)
+            if not seen.pending:
+                break
+            done = done.and_then(self._pass(store, seen, night, clock, laps, fence))
+        return replace(done, seconds=laps.spent)
+
+    def _pass(
+        self,
+        store: Store,
+        seen: _Seen,
+        night: int,
+        clock: Callable[[], datetime],
+        laps: _Laps,
+        fence: Callable[[Session], None],
+    ) -> Clustered:
         laps.begin("embed")
         encoder = self._encoder()
         with store.write() as session:
             tie_encoder(session, encoder.id)
         cache = StoreCache(store)
-        vectors, embedded = embed([facts.text for facts in pending], encoder, cache)
-        known, _ = embed([facts.text for facts in exemplars], encoder, cache)
+        vectors, embedded = embed([facts.text for facts in seen.pending], encoder, cache)
+        known, _ = embed([facts.text for facts in seen.exemplars], encoder, cache)
         laps.begin("cluster")
-        state = _state(stored, exemplars, known, number)
-        outcome = assign(state, [Point(item_of_signature(f), v) for f, v in zip(pending, vectors, strict=True)])
+        state = _state(seen.stored, seen.exemplars, known, seen.number)
+        points = [Point(item_of_signature(f), v) for f, v in zip(seen.pending, vectors, strict=True)]
+        outcome = assign(state, points, links=seen.links)
         laps.begin("classify")
-        classes = _Classes(self._classifier(), stored).judge(
-            outcome, [*zip(pending, vectors, strict=True)], [*zip(exemplars, known, strict=True)]
+        classes = _Classes(self._classifier(), seen.stored).judge(
+            outcome, [*zip(seen.pending, vectors, strict=True)], [*zip(seen.exemplars, known, strict=True)]
         )
         laps.begin("store clusters")
         with store.write() as session:
             fence(session)
-            _Writing(session, encoder.id, night, clock()).write(outcome, pending, classes)
+            writing = Writing(session, encoder.id, night, clock())
+            written = writing.write(outcome, seen.pending, classes, stored=seen.stored, decided=seen.decided)
         laps.end()
-        born = {d.cluster for d in outcome.decisions if isinstance(d, Birth)}
         proposal = outcome.proposal
         return Clustered(
             embedded=embedded,
@@ -127,10 +147,33 @@ class Clusterer:
             groups=len(proposal.groups),
             noise=len(proposal.noise),
             method=proposal.method,
-            born=len(born),
-            joined=sum(not isinstance(d, Birth) for d in outcome.decisions),
-            seconds=laps.spent,
+            born=len({one.cluster for one in written if isinstance(one, Birth)}),
+            joined=sum(not isinstance(one, Birth) for one in written),
         )
+
+
+@dataclass(frozen=True, slots=True)
+class _Seen:
+    """What a pass decides on: all of one moment. ``decided``: the last decision of people that it knows of."""
+
+    pending: tuple[SignatureFacts, ...]
+    stored: tuple[StoredCluster, ...]
+    exemplars: tuple[SignatureFacts, ...]
+    number: int
+    links: Links
+    decided: int
+
+
+def _look(store: Store) -> _Seen:
+    with store.read() as session:
+        # First, so that what is decided between two statements is looked at once more, never overlooked.
+        decided = last(session)
+        pending = pending_signatures(session)
+        if not pending:
+            return _Seen((), (), (), 0, NO_LINKS, decided)
+        stored = known_clusters(session)
+        exemplars = signature_facts(session, [i for cluster in stored for i in cluster.exemplars])
+        return _Seen(pending, stored, exemplars, next_number(session), links(session), decided)
 
 
 class _Laps:
@@ -209,69 +252,3 @@ class _Classes:
 def _winner(votes: Mapping[str, float]) -> str:
     """The class with the most weight; ties go to the first by name."""
     return min(votes, key=lambda name: (-votes[name], name))
-
-
-class _Writing:
-    """Writes what the registry decided, in one transaction of the caller's."""
-
-    def __init__(self, session: Session, encoder_id: str, night: int, now: datetime) -> None:
-        self._session = session
-        self._encoder_id = encoder_id
-        self._night = night
-        self._now = now
-
-    def write(self, outcome: Assignment, pending: Sequence[SignatureFacts], classes: Mapping[str, Verdict]) -> None:
-        facts = {one.id: one for one in pending}
-        made: set[str] = set()
-        for decision in outcome.decisions:
-            born = isinstance(decision, Birth)
-            if born and decision.cluster not in made:
-                made.add(decision.cluster)
-                self._create(decision.cluster, facts[decision.item], classes[decision.cluster])
-            store_member(
-                self._session,
-                decision.item,
-                cluster_number(decision.cluster),
-                by="birth" if born else "join",
-                why=_why(decision.why),
-                night_id=self._night,
-                now=self._now,
-            )
-        changed = {decision.cluster for decision in outcome.decisions}
-        for cluster in outcome.state.clusters:
-            if cluster.id in changed:
-                exemplars = [point.item.id for point in cluster.exemplars]
-                set_shape(self._session, cluster_number(cluster.id), spread=cluster.spread, exemplars=exemplars)
-        for cluster_id, verdict in classes.items():
-            if cluster_id not in made:
-                self._reclassify(cluster_id, verdict)
-
-    def _create(self, cluster: str, facts: SignatureFacts, verdict: Verdict) -> None:
-        create_cluster(
-            self._session,
-            cluster_number(cluster),
-            label=facts.text,
-            encoder_id=self._encoder_id,
-            failure_class=verdict.failure_class,
-            probability=verdict.probability,
-            class_by="classifier",
-            evidence=verdict.evidence,
-            night_id=self._night,
-            now=self._now,
-        )
-
-    def _reclassify(self, cluster: str, verdict: Verdict) -> None:
-        store_class(
-            self._session,
-            cluster_number(cluster),
-            verdict.failure_class,
-            verdict.probability,
-            by="classifier",
-            evidence=verdict.evidence,
-            night_id=self._night,
-            now=self._now,
-        )
-
-
-def _why(why: Why) -> dict[str, Any]:
-    return asdict(why) | {"distance": round(why.distance, 4)}

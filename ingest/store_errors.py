@@ -12,6 +12,7 @@ StoreError
 ├── LeaseLost         this night's lease went to another holder
 ├── BadAttempts       a row of an attempts file cannot be read
 ├── NoSuchThing       an id that the store does not know
+├── Refused           a decision that cannot be taken, or taken back, as things stand
 └── OtherEncoder      the store is tied to another encoder
 """
 
@@ -71,6 +72,10 @@ class BadAttempts(StoreError):
 
 class NoSuchThing(StoreError):
     """An id that the store does not know."""
+
+
+class Refused(StoreError):
+    """A decision cannot be taken, or taken back, as things stand."""
 
 
 class OtherEncoder(StoreError):

@@ -1,0 +1,197 @@
+"""What people decided: the list of it, what of it holds, and the links that clustering has to respect.
+
+``deciding`` takes decisions and ``undoing`` takes them back. A row of ``decision`` is added and never changed (a re-key
+maps its signature ids); an undo is a row as well, and may itself be undone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Literal
+
+from sqlalchemy import func, or_, select
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.changes import Changes, Move, before_of, changes_of
+from crashpath.ingest.clusters import add_event, cluster_id
+from crashpath.ingest.links import Links
+from crashpath.ingest.store_errors import NoSuchThing
+from crashpath.ingest.tables import Cluster, Project
+from crashpath.ingest.tables_evidence import Decision
+
+Kind = Literal["merge", "split", "name", "assign", "undo"]
+KINDS: tuple[Kind, ...] = ("merge", "split", "name", "assign", "undo")
+MEMBERSHIP = ("merge", "split", "undo")
+"""Kinds after which the members of a cluster may be others."""
+
+
+@dataclass(frozen=True, slots=True)
+class By:
+    """Who decides, when, and why."""
+
+    who: str
+    at: datetime
+    why: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Taken:
+    """A decision in the list. ``signatures`` are those that moved; ``undone_by`` is the undo that holds."""
+
+    number: int
+    at: datetime
+    who: str
+    kind: str
+    cluster: str | None
+    other: str | None
+    signatures: tuple[str, ...]
+    value: str | None
+    why: str | None
+    undoes: int | None
+    undone_by: int | None
+
+
+def decisions(session: Session, number: int | None = None) -> tuple[Taken, ...]:
+    """Return what people decided, oldest first; of one cluster where ``number`` says so. Raises ``NoSuchThing``."""
+    query = select(Decision).where(Decision.kind.in_(KINDS)).order_by(Decision.id)
+    if number is not None:
+        if session.get(Cluster, number) is None:
+            raise NoSuchThing(f"There is no cluster {cluster_id(number)}.", "`crashpath clusters` lists them.")
+        query = query.where(or_(Decision.cluster_id == number, Decision.other_id == number))
+    undone = undoers(session)
+    return tuple(_taken(row, undone) for row in session.scalars(query))
+
+
+def _taken(row: Decision, undone: Mapping[int, int]) -> Taken:
+    moved = tuple(move.was.id for move in changes_of(row).moves if move.moved)
+    return Taken(
+        row.id, row.at, row.who, row.kind, _shown(row.cluster_id), _shown(row.other_id), moved, row.value, row.why,
+        row.undoes_id, undone.get(row.id),
+    )  # fmt: skip
+
+
+def _shown(number: int | None) -> str | None:
+    return None if number is None else cluster_id(number)
+
+
+def undoers(session: Session) -> dict[int, int]:
+    """Return, for each decision that was taken back, the undo that holds. An undo that was undone holds no more."""
+    query = select(Decision.id, Decision.undoes_id).where(Decision.undoes_id.is_not(None)).order_by(Decision.id.desc())
+    undone: dict[int, int] = {}
+    for undo, what in session.execute(query):
+        if undo not in undone and what is not None:  # newest first: whoever undid this one was seen already
+            undone[what] = undo
+    return undone
+
+
+def holding(session: Session) -> Iterator[Decision]:
+    """Return the decisions (no undos) that hold now, oldest first."""
+    undone = undoers(session)
+    query = select(Decision).where(Decision.kind.in_(KINDS), Decision.kind != "undo").order_by(Decision.id)
+    for row in session.scalars(query):
+        if row.id not in undone:
+            yield row
+
+
+def links(session: Session) -> Links:
+    """Return the pairs that people want together and apart; bounded: a few signatures speak for each side.
+
+    A later decision outweighs an earlier one: what was split and then merged is together again.
+    """
+    home: dict[str, int | None] = {}
+    must: set[frozenset[str]] = set()
+    cannot: set[frozenset[str]] = set()
+    for row in holding(session):
+        if row.kind not in MEMBERSHIP:
+            continue
+        moves = changes_of(row).moves
+        if row.kind == "merge":  # what earlier decisions tell of goes along
+            home.update({one: row.cluster_id for one, where in home.items() if where == row.other_id})
+        home.update({move.was.id: move.new for move in moves})
+        (must if row.kind == "merge" else cannot).update(_pairs(moves))
+    return Links(
+        must=frozenset(pair for pair in must if len({home[one] for one in pair}) == 1),
+        cannot=frozenset(pair for pair in cannot if len({home[one] for one in pair}) == 2),
+    )
+
+
+def _pairs(moves: Sequence[Move]) -> Iterator[frozenset[str]]:
+    """Pairs of a signature that moved and one that stayed (which a re-key may have made one)."""
+    moved, stayed = ([m.was.id for m in moves if m.speaks and m.moved is side] for side in (True, False))
+    return (frozenset((one, other)) for one in moved for other in stayed if one != other)
+
+
+def decided_clusters(session: Session) -> frozenset[int]:
+    """Return the active clusters whose members people put together or apart."""
+    found = {number for row in holding(session) if row.kind in MEMBERSHIP for number in changes_of(row).clusters()}
+    active = session.scalars(select(Cluster.id).where(Cluster.status == "active"))
+    return frozenset(found.intersection(active))
+
+
+def hold(session: Session) -> int:
+    """Keep all others from changing who is a member of what until this transaction ends; return ``last`` of now.
+
+    Whoever read clusters in an earlier transaction and wants to write compares it with what ``last`` was then.
+    """
+    session.execute(select(Project.id).with_for_update())  # a row lock on a server; SQLite writers are alone anyway
+    return last(session)
+
+
+def last(session: Session) -> int:
+    """Return the number of the last decision after which members may be others; 0 before the first."""
+    return session.scalar(select(func.max(Decision.id)).where(Decision.kind.in_(MEMBERSHIP))) or 0
+
+
+def record(
+    session: Session,
+    kind: Kind,
+    by: By,
+    changes: Changes,
+    *,
+    cluster: int,
+    other: int | None = None,
+    value: str | None = None,
+    undoes: int | None = None,
+) -> Decision:
+    """Add the row of a decision whose changes are made already, in the same transaction."""
+    row = Decision(
+        at=by.at, who=by.who, kind=kind, cluster_id=cluster, other_id=other, review_id=None,
+        signatures=[move.was.id for move in changes.moves], value=value, why=by.why, before=before_of(changes),
+        undoes_id=undoes,
+    )  # fmt: skip
+    session.add(row)
+    session.flush()
+    return row
+
+
+def tell(session: Session, row: Decision, number: int, kind: str, other: int | None = None, **detail: object) -> None:
+    """Write what a decision did to a cluster into its lineage."""
+    add_event(session, number, kind, {"decision": row.id, **detail}, other=other, night_id=None, now=row.at)
+
+
+def rekey(session: Session, new_ids: Mapping[str, Sequence[str]]) -> int:
+    """Map the signature ids of all decisions; one id may become several. Return how many decisions changed.
+
+    Ids that are not in the mapping stay. For the caller's transaction, after the new signatures are stored.
+    """
+    changed = 0
+    for row in session.scalars(select(Decision).where(Decision.kind.in_(KINDS))):
+        if not any(one in new_ids for one in row.signatures):
+            continue
+        ids, members = _mapped(row.signatures, row.before.get("members", ()), new_ids)
+        row.signatures, row.before = ids, {**row.before, "members": members}
+        changed += 1
+    return changed
+
+
+def _mapped(
+    ids: Iterable[str], members: Iterable[list[object]], new_ids: Mapping[str, Sequence[str]]
+) -> tuple[list[str], list[list[object]]]:
+    """Each id once: of several old ones that became one, what was told of the first stays."""
+    out: dict[str, list[object]] = {}
+    for one, told in zip(ids, members, strict=True):
+        for new in new_ids.get(one, (one,)):
+            out.setdefault(new, told)
+    return list(out), list(out.values())
