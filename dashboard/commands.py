@@ -15,10 +15,12 @@ HOMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli_records", ("classify", "group")),
     ("cli_read", ("classes", "clusters", "trends", "dashboard")),
     ("cli_show", ("show",)),
+    ("cli_decide", ("merge", "split", "name", "assign", "undo", "decisions")),
     ("cli_export", ("export",)),
     ("cli_drill", ("faults", "drill")),
     ("cli_diagnose", ("diagnose",)),
     ("cli_coverage", ("coverage",)),
+    ("cli_rekey", ("rekey",)),
     ("cli_db", ("db",)),
 )
 """Modules of this part and the commands that each adds, in the order in which help shows them."""

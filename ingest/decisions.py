@@ -38,7 +38,10 @@ class By:
 
 @dataclass(frozen=True, slots=True)
 class Taken:
-    """A decision in the list. ``signatures`` are those that moved; ``undone_by`` is the undo that holds."""
+    """A decision in the list. ``signatures`` are those that moved; ``undone_by`` is the undo that holds.
+
+    ``assignee`` is who was given the cluster, where ``assignee_changed``.
+    """
 
     number: int
     at: datetime
@@ -51,6 +54,8 @@ class Taken:
     why: str | None
     undoes: int | None
     undone_by: int | None
+    assignee_changed: bool
+    assignee: str | None
 
 
 def decisions(session: Session, number: int | None = None) -> tuple[Taken, ...]:
@@ -64,11 +69,18 @@ def decisions(session: Session, number: int | None = None) -> tuple[Taken, ...]:
     return tuple(_taken(row, undone) for row in session.scalars(query))
 
 
+def taken(session: Session, row: Decision) -> Taken:
+    """Return one decision as the list has it."""
+    return _taken(row, undoers(session))
+
+
 def _taken(row: Decision, undone: Mapping[int, int]) -> Taken:
-    moved = tuple(move.was.id for move in changes_of(row).moves if move.moved)
+    changes = changes_of(row)
+    moved = tuple(move.was.id for move in changes.moves if move.moved)
+    person = [one.new for one in changes.fields if row.kind == "assign" and one.field == "assignee"]
     return Taken(
         row.id, row.at, row.who, row.kind, _shown(row.cluster_id), _shown(row.other_id), moved, row.value, row.why,
-        row.undoes_id, undone.get(row.id),
+        row.undoes_id, undone.get(row.id), bool(person), person[0] if person else None,
     )  # fmt: skip
 
 

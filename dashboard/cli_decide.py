@@ -1,0 +1,225 @@
+"""Deciding commands: ``merge``, ``split``, ``name``, ``assign``, ``undo``, and ``decisions``, which lists them."""
+
+from __future__ import annotations
+
+import difflib
+import getpass
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import UTC, datetime
+from typing import Annotated, TypeVar
+
+import typer
+from rich.table import Table
+from rich.text import Text
+from sqlalchemy.orm import Session
+
+from crashpath.dashboard import decide_text as words
+from crashpath.dashboard.errors import UsageError
+from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
+from crashpath.dashboard.settings import load_settings
+from crashpath.ingest import deciding, undoing
+from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
+from crashpath.ingest.clusters import cluster_id, cluster_number
+from crashpath.ingest.decisions import By, taken
+from crashpath.ingest.decisions import decisions as listed
+from crashpath.ingest.rows import storable
+from crashpath.ingest.store import open_store
+from crashpath.ingest.tables_evidence import Decision
+
+WhoOption = Annotated[
+    str | None, typer.Option("--who", envvar="CRASHPATH_WHO", help="Who decides. Default: the name of the login.")
+]
+WhyOption = Annotated[str | None, typer.Option("--why", help="The reason, kept with the decision.")]
+IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A cluster: C-0042.")]
+LONGEST = 200
+"""Characters of a name, a person, a reason: they stand in lists."""
+
+_T = TypeVar("_T")
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    for command in (merge, split, name, assign, undo, decisions):
+        app.command()(command)
+
+
+def merge(
+    into: Annotated[str, typer.Argument(metavar="A", help="The cluster that stays.")],
+    others: Annotated[list[str], typer.Argument(metavar="B…", help="The clusters that go into it.")],
+    who: WhoOption = None,
+    why: WhyOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Put clusters together: B goes into A, and so will what is like B from now on."""
+    target, sources = cluster_number(into), [cluster_number(one) for one in others]
+    with _deciding(db, who, why) as (session, by):
+        rows = [taken(session, row) for row in deciding.merge(session, target, sources, by)]
+    if as_json:
+        emit({"cluster": cluster_id(target), "decisions": [words.document(row) for row in rows]})
+        return Exit.DONE
+    for row in rows:
+        console().print(Text(words.sentence(row)))
+    return Exit.DONE
+
+
+def split(
+    cluster: IdArgument,
+    signatures: Annotated[list[str], typer.Argument(metavar="SIGNATURE…", help="Signatures that leave it.")],
+    who: WhoOption = None,
+    why: WhyOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Move signatures out of a cluster into a new one; what is like them will follow."""
+    number = cluster_number(cluster)
+    return _one(db, who, why, as_json, lambda session, by: deciding.split(session, number, signatures, by), "")
+
+
+def name(
+    cluster: IdArgument,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="The name. An empty one takes the name away.")],
+    who: WhoOption = None,
+    why: WhyOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Name a cluster. The name stays whatever joins it."""
+    number, wanted = cluster_number(cluster), _plain(text, "TEXT")
+    already = f"{cluster_id(number)} {'has that name' if wanted else 'has no name'} already: nothing was recorded."
+    return _one(db, who, why, as_json, lambda session, by: deciding.name(session, number, wanted, by), already)
+
+
+def assign(
+    cluster: IdArgument,
+    failure_class: Annotated[
+        str | None, typer.Argument(metavar="CLASS", help="A failure class: crashpath classes lists them.")
+    ] = None,
+    to: Annotated[str | None, typer.Option("--to", help="Who takes care of it. An empty one takes it away.")] = None,
+    who: WhoOption = None,
+    why: WhyOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Give a cluster a failure class, which no classifier changes any more, or somebody who takes care of it."""
+    if failure_class is None and to is None:
+        raise UsageError("assign needs CLASS, or --to PERSON. Run crashpath assign --help for what is there.")
+    number, wanted = cluster_number(cluster), None if failure_class is None else _class(failure_class)
+    person = None if to is None else _plain(to, "--to")
+    already = f"People said so of {cluster_id(number)} already: nothing was recorded."
+    return _one(
+        db,
+        who,
+        why,
+        as_json,
+        lambda session, by: deciding.assign(session, number, wanted, by, assignee=person),
+        already,
+    )
+
+
+def undo(
+    decision: Annotated[int, typer.Argument(metavar="DECISION", min=1, help="Its number: crashpath decisions.")],
+    who: WhoOption = None,
+    why: WhyOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Take a decision back: all is as it was before it. An undo can be undone, too."""
+    with _deciding(db, who, why) as (session, by):
+        done = undoing.undo(session, decision, by)
+        row = taken(session, done.decision)
+        what = taken(session, done.what)
+    if as_json:
+        emit(words.document(row) | words.undone_document(done))
+        return Exit.DONE
+    console().print(Text(f"Decision {row.number}: undo of {what.number}, {words.what(what)}."))
+    for line in words.undone_lines(done):
+        console().print(Text(line))
+    return Exit.DONE
+
+
+def decisions(
+    cluster: Annotated[str | None, typer.Argument(metavar="[ID]", help="Only those on this cluster.")] = None,
+    limit: int = typer.Option(50, min=1, help="At most so many, the last ones."),
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """List what people decided: number, when, who, what, why, and what was undone."""
+    number = None if cluster is None else cluster_number(cluster)
+    with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
+        found = listed(session, number)
+    rows = found[-limit:]
+    if as_json:
+        emit([words.document(row) for row in rows])
+        return Exit.DONE
+    if not rows:
+        console().print("Nobody decided anything yet. crashpath merge, split, name and assign do.")
+        return Exit.DONE
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for heading in ("no.", "when (UTC)", "who", "what", "why"):
+        table.add_column(heading, justify="right" if heading == "no." else "left", overflow="fold")
+    for row in rows:
+        undone = f" · undone by {row.undone_by}" if row.undone_by is not None else ""
+        cells = (str(row.number), f"{row.at:%Y-%m-%d %H:%M}", row.who, f"{words.what(row)}{undone}", row.why or "")
+        table.add_row(*map(Text, cells))
+    console().print(table)
+    if len(rows) < len(found):
+        console().print(f"The last {len(rows):,} of {len(found):,}; --limit {len(found)} shows all.")
+    return Exit.DONE
+
+
+def _one(
+    db: str | None,
+    who: str | None,
+    why: str | None,
+    as_json: bool,
+    decide: Callable[[Session, By], Decision | None],
+    already: str,
+) -> int:
+    """Take one decision and say what it was."""
+    with _deciding(db, who, why) as (session, by):
+        made = decide(session, by)
+        row = None if made is None else taken(session, made)
+    if as_json:
+        emit({"decision": None} if row is None else words.document(row))
+    else:
+        console().print(Text(already if row is None else words.sentence(row)))
+    return Exit.DONE
+
+
+@contextmanager
+def _deciding(db: str | None, who: str | None, why: str | None) -> Iterator[tuple[Session, By]]:
+    """One short transaction on a store that is there, and who decides in it."""
+    person, reason = _who(who), _plain(why or "", "--why") or None
+    with open_store(load_settings(db=db).db, create=False) as store, store.write() as session:
+        yield session, By(person, datetime.now(UTC), reason)
+
+
+def _who(given: str | None) -> str:
+    """Who decides: the option, ``CRASHPATH_WHO``, or the name of the login."""
+    named = _plain(given or "", "--who")
+    if named:
+        return named
+    try:
+        return _plain(getpass.getuser(), "the login's name")
+    except (OSError, KeyError, ImportError) as error:
+        raise UsageError("Nobody knows who decides: give --who NAME, or set CRASHPATH_WHO.") from error
+
+
+def _plain(text: str, what: str) -> str:
+    """Return a text on one line, without what a terminal or a database would stumble over."""
+    line = " ".join("".join(c if c.isprintable() else " " for c in storable(text)).split())
+    if len(line) > LONGEST:
+        raise UsageError(f"{what} has {len(line)} characters; {LONGEST} are enough for everybody who reads lists.")
+    return line
+
+
+def _class(given: str) -> str:
+    known: Sequence[str] = (*(one.id for one in CLASSES), UNCLASSIFIED)
+    if given in known:
+        return given
+    near = difflib.get_close_matches(given.lower().replace("-", "_").replace(" ", "_"), known, n=3, cutoff=0.5)
+    advice = f"Did you mean {' or '.join(near)}?" if near else f"It is one of {', '.join(known)}."
+    raise UsageError(f"{given} is no failure class. {advice}")
