@@ -1,0 +1,144 @@
+"""What a re-clustering writes: members that move, clusters that end in another one, and when it was last done.
+
+When it was done is kept with the night (``night.counts``), in the transaction that writes what came of it, so that a
+process that is killed has done all of it or nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import datetime
+
+from sqlalchemy import func, select, update
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.changes import chunks
+from crashpath.ingest.clusters import add_event, cluster_id
+from crashpath.ingest.schema import Json
+from crashpath.ingest.store_errors import NoSuchThing
+from crashpath.ingest.tables import Cluster, CrashDaily, Night, Signature
+
+KEY = "reclustered"
+"""Where ``night.counts`` tells of a re-clustering."""
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """The last re-clustering: the night that did it (or came before it), when, and how many signatures there were.
+
+    Before the first one, the store's first night stands for it: all that it stored was grouped in one go.
+    """
+
+    night: int
+    at: datetime
+    signatures: int
+
+
+def last_mark(session: Session) -> Mark | None:
+    """Return when clusters were last formed anew; ``None`` for a store without a night."""
+    for night, counts in session.execute(select(Night.id, Night.counts).order_by(Night.id.desc())):
+        found = counts.get(KEY)
+        if found:
+            return Mark(night, datetime.fromisoformat(found["at"]), int(found["signatures"]))
+    first = session.execute(select(Night.id, Night.started_at).order_by(Night.id)).first()
+    if first is None:
+        return None
+    stored = session.scalar(select(func.min(Signature.night_id)))
+    count = session.scalar(select(func.count()).where(Signature.night_id == stored)) or 0
+    return Mark(stored or first[0], first[1], count)
+
+
+def signature_count(session: Session) -> int:
+    """Return how many signatures have a cluster."""
+    return session.scalar(select(func.count()).select_from(Signature).where(Signature.cluster_id.is_not(None))) or 0
+
+
+def newest_night(session: Session) -> int | None:
+    """Return the number of the last night that was begun."""
+    return session.scalar(select(func.max(Night.id)))
+
+
+def keep_mark(session: Session, night: int, document: Json) -> None:
+    """Keep with a night that clusters were formed anew. ``document`` has ``at`` and ``signatures``, and the counts."""
+    row = session.get_one(Night, night)
+    row.counts = {**row.counts, KEY: document}
+
+
+def kept_mark(session: Session, night: int) -> Json:
+    """Return what ``keep_mark`` kept, as the counts of a night that got no further."""
+    counts = session.get_one(Night, night).counts
+    return {KEY: counts[KEY]} if counts.get(KEY) else {}
+
+
+def crash_mass(session: Session) -> dict[str, int]:
+    """Return the number of crashes of each signature."""
+    query = select(CrashDaily.signature_id, func.sum(CrashDaily.crashes)).group_by(CrashDaily.signature_id)
+    return {signature: int(count) for signature, count in session.execute(query)}
+
+
+def owned_clusters(session: Session) -> frozenset[int]:
+    """Return the active clusters that have a name, a class, an assignee or any other mark of a person."""
+    marks = (Cluster.name, Cluster.assignee, Cluster.resolved_in, Cluster.muted_until, Cluster.ticket)
+    marked = Cluster.class_by == "person"
+    for column in marks:
+        marked |= column.is_not(None)
+    return frozenset(session.scalars(select(Cluster.id).where(Cluster.status == "active", marked)))
+
+
+def born_nights(session: Session) -> dict[int, int]:
+    """Return the night in which each active cluster was born; those that people made have none."""
+    query = select(Cluster.id, Cluster.night_id).where(Cluster.status == "active", Cluster.night_id.is_not(None))
+    return {number: night for number, night in session.execute(query) if night is not None}
+
+
+def move_members(
+    session: Session, ids: Sequence[str], number: int, *, why: Json, night_id: int | None, now: datetime
+) -> None:
+    """Put signatures that have a cluster into another one; when they joined and why is that of the re-clustering."""
+    for chunk in chunks(ids):
+        session.execute(
+            update(Signature)
+            .where(Signature.id.in_(chunk))
+            .values(cluster_id=number, joined_at=now, joined_by="recluster", why=why, is_exemplar=False)
+        )
+
+
+def end_in(
+    session: Session, gone: int, into: int, *, signatures: int, why: Json, night_id: int | None, now: datetime
+) -> None:
+    """Let a cluster end in another one: its id goes on to mean that one."""
+    session.execute(update(Cluster).where(Cluster.id == gone).values(status="merged", merged_into=into))
+    detail = {"by": "recluster", "signatures": signatures, "why": why}
+    add_event(session, gone, "merged", {**detail, "into": cluster_id(into)}, other=into, night_id=night_id, now=now)
+    add_event(session, into, "merged", {**detail, "taken": cluster_id(gone)}, other=gone, night_id=night_id, now=now)
+
+
+def split_off(
+    session: Session, whole: int, part: int, *, signatures: int, why: Json, night_id: int | None, now: datetime
+) -> None:
+    """Write down that a part of a cluster went to another one."""
+    detail = {"by": "recluster", "signatures": signatures, "why": why, "part": cluster_id(part)}
+    add_event(session, whole, "split", detail, other=part, night_id=night_id, now=now)
+
+
+def retire_empty(session: Session, *, night_id: int | None, now: datetime) -> tuple[int, ...]:
+    """Retire active clusters that have no members any more, and return them."""
+    members = select(Signature.id).where(Signature.cluster_id == Cluster.id).exists()
+    empty = session.scalars(select(Cluster.id).where(Cluster.status == "active", ~members).order_by(Cluster.id)).all()
+    for number in empty:
+        session.execute(update(Cluster).where(Cluster.id == number).values(status="retired"))
+        add_event(session, number, "retired", {"by": "recluster"}, night_id=night_id, now=now)
+    return tuple(empty)
+
+
+def resolve(session: Session, number: int) -> int:
+    """Follow an id to the cluster that it means now. Raises ``NoSuchThing`` for one that was never given."""
+    seen = {number}
+    row = session.get(Cluster, number)
+    if row is None:
+        raise NoSuchThing(f"There is no cluster {cluster_id(number)}.", "`crashpath clusters` lists them.")
+    while row.status == "merged" and row.merged_into is not None and row.merged_into not in seen:
+        seen.add(row.merged_into)
+        row = session.get_one(Cluster, row.merged_into)
+    return row.id
