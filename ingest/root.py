@@ -19,10 +19,18 @@ from crashpath.ingest.wording import echoes, head, meaningful
 
 FIRST_CAUSE_RANK = 1.5  # an exception that no rule knows says more than "something failed", less than a symptom
 WEAK_RANK = 1.0  # below it stand guesses from healthy lines, which any line at a level of failure outweighs
+BEFORE_DEATH_RANK = 2.5  # a specific cause that was logged as if it were nothing says more than the death after it
 _BENIGN = {"WARN": 1.0, "WARNING": 1.0, "INFO": 3.0, "NOTICE": 3.0, "DEBUG": 3.0, "TRACE": 3.0, "VERBOSE": 3.0}
 _LEVELS = ("EMERG", "FATAL", "PANIC", "CRITICAL", "ALERT", "SEVERE", "ERROR", "WARN", "WARNING")
 _SEVERE = frozenset(_LEVELS[:7])
 _SIGNAL_CLASS = dict.fromkeys(("SIGSEGV", "SIGABRT", "SIGBUS", "SIGILL", "SIGFPE", "SIGTRAP", "SIGSYS"), "native_crash")
+_KILLED = frozenset(
+    {"bare-killed", "kernel-oom-killed", "kubernetes-oomkilled", "segfault", "illegal-instruction", "bus-error"}
+)
+_DEATHS = _KILLED | {"abort"}
+"""Rules of lines that tell how a process died; one aborts itself also because it waited too long."""
+_IN_VAIN = frozenset({"network_auth", "hang", "load_timeout"})
+_SOURCE = ("    ", "\t")  # what a traceback puts in front of the source line under a frame
 _INNERMOST = 5  # frames, and lines above an exception, that tell what was being built
 _MESSAGE = 8192  # characters of a message that rules see
 
@@ -60,11 +68,21 @@ def find_root(text: str, parsed: Parsed, rules: Rules, marks: Sequence[Mark] = (
     seen = [_NOTHING if skip[i] or not line else _judge(rules.match(line, text)) for i, line in enumerate(lines)]
     spans = _spans(parsed.chain, len(lines))
     found = [*_from_chain(parsed.chain, rules, text), *_from_lines(seen, spans, parsed.chain, marks)]
+    found = _before_death(found)
     if found:
         best = min(found, key=lambda c: (-c.rank, c.confirms, c.order))
         if best.rank >= WEAK_RANK or not _severe_words(seen, marks):
             return _rooted(best, lines, seen, parsed)
     return _fallback(lines, seen, parsed, marks)
+
+
+def _before_death(found: list[_Candidate]) -> list[_Candidate]:
+    """Leave out who could not reach, or waited in vain for, a process whose death was told before: that follows."""
+    deaths = [one.order for one in found if one.rule is not None and one.rule.id in _KILLED]
+    first = min(deaths, default=None)
+    if first is None:
+        return found
+    return [one for one in found if one.order <= first or one.rule is None or one.rule.failure_class not in _IN_VAIN]
 
 
 def _severe_words(seen: list[_Line], marks: Sequence[Mark]) -> bool:
@@ -127,6 +145,7 @@ def _from_lines(
 ) -> list[_Candidate]:
     graded = any(mark.level in _SEVERE for mark in marks)
     slots = _slots(chain)
+    death = max((i for i, line in enumerate(seen) if line.best is not None and line.best.id in _DEATHS), default=-1)
     found: list[_Candidate] = []
     for i, line in enumerate(seen):
         rule = line.best
@@ -138,6 +157,8 @@ def _from_lines(
         rank: float = rule.rank
         if graded and thrown is None and rule.role is Role.ROOT:
             rank = max(0.5, rank - _BENIGN.get(marks[i].level or "", 0.0))
+            if rule.rank == HIGHEST_RANK and i < death:  # apps log at any level why they abort
+                rank = max(rank, BEFORE_DEATH_RANK)
         found.append(_Candidate(rank, line.confirms, order, i, rule, thrown))
     return found
 
@@ -163,7 +184,8 @@ def _stack(thrown: Thrown | None, lines: list[str], parsed: Parsed) -> str:
             return ""
         thrown = parsed.chain[-1]
     frames = " ".join(f"{f.module}.{f.function}" for f in thrown.frames[-_INNERMOST:])
-    return f"{frames} {' '.join(lines[max(0, thrown.line - _INNERMOST) : thrown.line])}"
+    above = lines[max(0, thrown.line - _INNERMOST) : thrown.line]
+    return f"{frames} {' '.join(line for line in above if line.startswith(_SOURCE))}"
 
 
 def _fallback(lines: list[str], seen: list[_Line], parsed: Parsed, marks: Sequence[Mark]) -> Root:
