@@ -17,6 +17,7 @@ from crashpath.ingest.parse import parse
 from crashpath.ingest.piece import Format
 from crashpath.ingest.redact import redact
 from crashpath.ingest.root import find_root
+from crashpath.ingest.rows import storable_variant
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.signature import make_variant, sign
 
@@ -84,7 +85,7 @@ class Analyser:
         at = next((n for n, line in enumerate(lines) if line.strip()), 0)
         roles = tuple(Role.ROOT if n == at else Role.CONTEXT for n in range(len(lines)))
         root = Root("", lines[at].strip()[:_UNREAD_CHARACTERS], at, rule, None, roles)
-        variant = make_variant(parsed, root)
+        variant = storable_variant(make_variant(parsed, root))
         redactions = sum(n for _, n in redacted.counts) if self._redacting else 0
         return _Known(text, redactions, parsed, root, variant, sign(variant))
 
@@ -97,7 +98,7 @@ class Analyser:
         marks = record.marks if text.count("\n") == record.text.count("\n") else ()
         parsed = end_messages(parse(text), text, marks)
         root = event_root(text) or find_root(text, parsed, self._rules, marks)
-        variant = make_variant(parsed, root)
+        variant = storable_variant(make_variant(parsed, root))
         return _Known(text, redactions, parsed, root, variant, sign(variant))
 
 

@@ -26,7 +26,7 @@ def tie_encoder(session: Session, encoder_id: str) -> None:
     elif project.encoder_id != encoder_id:
         raise OtherEncoder(
             f"This store was clustered with the encoder {project.encoder_id}, and {encoder_id} gives other distances.",
-            "Use the same encoder, or another store.",
+            "Use the same encoder, or see with `crashpath rekey` what the other one would change.",
         )
 
 

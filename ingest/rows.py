@@ -10,7 +10,8 @@ from datetime import UTC, datetime
 
 import zstandard
 
-from crashpath.ingest.model import Analysis, Part, Phase, Record, Role, Variant
+from crashpath.ingest.keying import keying
+from crashpath.ingest.model import Analysis, Frame, Part, Phase, Record, Role, Variant
 from crashpath.ingest.schema import UNKNOWN, Json
 from crashpath.ingest.victims import victim_of
 
@@ -65,6 +66,16 @@ def storable(text: str) -> str:
     if text.isascii() and "\0" not in text:
         return text
     return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
+
+
+def storable_variant(variant: Variant) -> Variant:
+    """Return a variant as it comes back from the store: signed again, it has to have the same signature."""
+    return Variant(
+        tuple(storable(t) for t in variant.chain),
+        storable(variant.root_type),
+        storable(variant.root_message),
+        tuple(Frame(storable(f.function), storable(f.module), f.in_project) for f in variant.frames),
+    )
 
 
 def fact(value: str | None, clean: Callable[[str], str]) -> str:
@@ -139,7 +150,7 @@ def signature_row(analysis: Analysis) -> Json:
     signature = analysis.signature
     return {
         "id": signature.id,
-        "algorithm": signature.id.partition("-")[0],
+        "algorithm": keying().id,
         "text": storable(signature.text),
         "tree": tree_json(signature.tree),
         "root_type": storable(analysis.root.type),

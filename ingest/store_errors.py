@@ -13,7 +13,8 @@ StoreError
 ├── BadAttempts       a row of an attempts file cannot be read
 ├── NoSuchThing       an id that the store does not know
 ├── Refused           a decision that cannot be taken, or taken back, as things stand
-└── OtherEncoder      the store is tied to another encoder
+├── OtherEncoder      the store is tied to another encoder
+└── OtherKeying       the store's signatures are made in another way
 """
 
 from __future__ import annotations
@@ -80,3 +81,7 @@ class Refused(StoreError):
 
 class OtherEncoder(StoreError):
     """The store is tied to another encoder."""
+
+
+class OtherKeying(StoreError):
+    """The store's signatures are made in another way."""

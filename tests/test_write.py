@@ -19,6 +19,7 @@ from sqlalchemy import Connection, event, func, select
 
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.feed import BATCH_RECORDS, Feeder, FeedOptions
+from crashpath.ingest.keying import keying
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Role
 from crashpath.ingest.nights import finish_night, nights, start_night
@@ -101,7 +102,7 @@ def test_everything_of_an_analysis_is_stored(any_store: Store) -> None:
         assert unpack_roles(kept.roles) == (Role.CONTEXT, Role.CONTEXT, Role.ROOT, Role.CASCADE)
         signature = session.get_one(Signature, one.signature.id)
         assert tree_of(signature.tree) == one.signature.tree
-        assert (signature.algorithm, signature.root_message) == ("sig1", "failure of kind 3 with <n> bytes")
+        assert (signature.algorithm, signature.root_message) == (keying().id, "failure of kind 3 with <n> bytes")
         variant = session.get_one(Variant, first.variant_id)
         assert (variant.root_type, variant.root_message) == ("RuntimeError", one.root.message)
 
