@@ -27,10 +27,12 @@ from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.deaths import join_deaths
 from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome, clean
+from crashpath.ingest.keying import keying
 from crashpath.ingest.lease import Lease
 from crashpath.ingest.nights import Status, finish_night, start_night
 from crashpath.ingest.queries import store_totals
 from crashpath.ingest.read import Found
+from crashpath.ingest.rekey_check import ensure_keyed
 from crashpath.ingest.rules import load_rules
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts, StoreError
@@ -94,11 +96,13 @@ def run_night(
 
     Raises:
         LeaseHeld: another night is writing to the store.
+        OtherKeying: what is stored would get other signatures now; `crashpath rekey` has to come first.
         StoreError: the store cannot be used.
     """
     progress = progress or Silent()
     watch = Stopwatch()
     with Lease(store, wait=options.lease_wait) as lease:
+        ensure_keyed(store, keying())
         with store.write() as session:
             night = start_night(session, versions=versions(), now=clock())
         try:
