@@ -6,18 +6,17 @@ process that is killed has done all of it or nothing.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.changes import chunks
+from crashpath.ingest.classes import UNCLASSIFIED
 from crashpath.ingest.clusters import add_event, cluster_id
 from crashpath.ingest.schema import Json
 from crashpath.ingest.store_errors import NoSuchThing
-from crashpath.ingest.tables import Cluster, CrashDaily, Night, Signature
+from crashpath.ingest.tables import Cluster, CrashDaily, Night, Project, Signature
 
 KEY = "reclustered"
 """Where ``night.counts`` tells of a re-clustering."""
@@ -71,6 +70,11 @@ def kept_mark(session: Session, night: int) -> Json:
     return {KEY: counts[KEY]} if counts.get(KEY) else {}
 
 
+def tied_encoder(session: Session) -> str | None:
+    """Return the encoder that the store is tied to; ``None`` before its first use."""
+    return session.scalar(select(Project.encoder_id))
+
+
 def crash_mass(session: Session) -> dict[str, int]:
     """Return the number of crashes of each signature."""
     query = select(CrashDaily.signature_id, func.sum(CrashDaily.crashes)).group_by(CrashDaily.signature_id)
@@ -92,23 +96,14 @@ def born_nights(session: Session) -> dict[int, int]:
     return {number: night for number, night in session.execute(query) if night is not None}
 
 
-def move_members(
-    session: Session, ids: Sequence[str], number: int, *, why: Json, night_id: int | None, now: datetime
-) -> None:
-    """Put signatures that have a cluster into another one; when they joined and why is that of the re-clustering."""
-    for chunk in chunks(ids):
-        session.execute(
-            update(Signature)
-            .where(Signature.id.in_(chunk))
-            .values(cluster_id=number, joined_at=now, joined_by="recluster", why=why, is_exemplar=False)
-        )
-
-
 def end_in(
     session: Session, gone: int, into: int, *, signatures: int, why: Json, night_id: int | None, now: datetime
 ) -> None:
-    """Let a cluster end in another one: its id goes on to mean that one."""
-    session.execute(update(Cluster).where(Cluster.id == gone).values(status="merged", merged_into=into))
+    """Let a cluster end in another one: its id goes on to mean that one, which takes its class where it has none."""
+    row, target = session.get_one(Cluster, gone), session.get_one(Cluster, into)
+    row.status, row.merged_into = "merged", into
+    if target.failure_class == UNCLASSIFIED and target.class_by != "person":
+        _same_class(row, target)
     detail = {"by": "recluster", "signatures": signatures, "why": why}
     add_event(session, gone, "merged", {**detail, "into": cluster_id(into)}, other=into, night_id=night_id, now=now)
     add_event(session, into, "merged", {**detail, "taken": cluster_id(gone)}, other=gone, night_id=night_id, now=now)
@@ -120,6 +115,18 @@ def split_off(
     """Write down that a part of a cluster went to another one."""
     detail = {"by": "recluster", "signatures": signatures, "why": why, "part": cluster_id(part)}
     add_event(session, whole, "split", detail, other=part, night_id=night_id, now=now)
+
+
+def persons_class(session: Session, whole: int, part: int) -> None:
+    """Give a part that left a cluster the class that a person gave to the whole, if one did."""
+    row = session.get_one(Cluster, whole)
+    if row.class_by == "person":
+        _same_class(row, session.get_one(Cluster, part))
+
+
+def _same_class(source: Cluster, target: Cluster) -> None:
+    target.failure_class, target.probability = source.failure_class, source.probability
+    target.class_by, target.evidence = source.class_by, list(source.evidence)
 
 
 def retire_empty(session: Session, *, night_id: int | None, now: datetime) -> tuple[int, ...]:
