@@ -13,7 +13,7 @@ from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
 from crashpath.dashboard.digest import write_digest
-from crashpath.dashboard.engines import clusterer
+from crashpath.dashboard.engines import clusterer, reclusterer
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
@@ -95,7 +95,8 @@ def _run(
         return now or datetime.now(UTC)
 
     with open_store(settings.db, create=_may_make(settings, paths)) as store, watching(as_json) as progress:
-        return run_night(store, paths, options, clusterer(settings), clock=clock, progress=progress)
+        anew = reclusterer(settings)
+        return run_night(store, paths, options, clusterer(settings), clock=clock, progress=progress, reclusterer=anew)
 
 
 def _may_make(settings: Settings, paths: list[str]) -> bool:

@@ -7,6 +7,7 @@ from functools import lru_cache
 from crashpath.clustering.classifier import Classifier, load_classifier
 from crashpath.clustering.encoder import Encoder
 from crashpath.clustering.night import Clusterer
+from crashpath.clustering.recluster_step import Reclusterer
 from crashpath.clustering.runtime_encoder import open_encoder
 from crashpath.dashboard.settings import Settings
 
@@ -26,3 +27,8 @@ def classifier() -> Classifier:
 def clusterer(settings: Settings) -> Clusterer:
     """What clusters a night under these settings; it loads the encoder only when something is new."""
     return Clusterer(lambda: encoder(settings.encoder), classifier)
+
+
+def reclusterer(settings: Settings) -> Reclusterer:
+    """What forms clusters anew under these settings; vectors are those of the store."""
+    return Reclusterer(lambda: encoder(settings.encoder), classifier)

@@ -20,6 +20,8 @@ from pathlib import Path
 from typing import Protocol
 
 from crashpath.clustering.night import Clustered, Clusterer
+from crashpath.clustering.recluster_step import Reclusterer
+from crashpath.clustering.recluster_write import Reclustered
 from crashpath.dashboard.inputs import sources
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.summary import NightSummary
@@ -29,6 +31,7 @@ from crashpath.ingest.deaths import join_deaths
 from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome, clean
 from crashpath.ingest.keying import keying
 from crashpath.ingest.lease import Lease
+from crashpath.ingest.lineage import kept_mark
 from crashpath.ingest.nights import Status, finish_night, start_night
 from crashpath.ingest.queries import store_totals
 from crashpath.ingest.read import Found
@@ -91,8 +94,11 @@ def run_night(
     *,
     clock: Callable[[], datetime],
     progress: Progress | None = None,
+    reclusterer: Reclusterer | None = None,
 ) -> NightSummary:
     """Run one night over files, folders, globs or ``-`` and return its figures.
+
+    Where a ``reclusterer`` is given and says that it is time, clusters are formed anew after what is new has its own.
 
     Raises:
         LeaseHeld: another night is writing to the store.
@@ -116,6 +122,11 @@ def run_night(
                 join_deaths(session, night)
             attempts, problem = _attempts(store, options.attempts, clock)
             clustered = clusterer.run(store, night, clock=clock, say=progress.stage, fence=lease.fence)
+            reclustered = None
+            if reclusterer is not None and (because := reclusterer.due(store, clock())):
+                progress.stage("re-cluster")
+                with watch.stage("re-cluster"):
+                    reclustered = reclusterer.run(store, night, because, clock=clock, fence=lease.fence)
         except BaseException as error:
             _fail(store, night, error, watch, clock)
             raise
@@ -125,7 +136,7 @@ def run_night(
         status, reason = _status(fed, problems, options.max_quarantine)
         if reason and not problems:
             problems = (reason,)
-        summary = _summary(store, night, status, fed, attempts, clustered, problems, watch.spent)
+        summary = _summary(store, night, status, fed, attempts, clustered, reclustered, problems, watch.spent)
         with store.write() as session:
             lease.fence(session)
             counts = {k: v for k, v in summary.document().items() if k not in ("seconds", "status", "night")}
@@ -220,7 +231,8 @@ def _fail(store: Store, night: int, error: BaseException, watch: Stopwatch, cloc
     reason = clean(str(error)) or type(error).__name__
     try:
         with store.write() as session:
-            finish_night(session, night, "failed", counts={}, seconds=dict(watch.spent), reason=reason, now=clock())
+            counts = kept_mark(session, night)  # clusters that were formed anew before it failed
+            finish_night(session, night, "failed", counts=counts, seconds=dict(watch.spent), reason=reason, now=clock())
     except StoreError:  # the store itself is what failed; the error on its way up says so
         return
 
@@ -232,6 +244,7 @@ def _summary(
     fed: Sequence[Fed],
     attempts: int,
     clustered: Clustered,
+    reclustered: Reclustered | None,
     problems: tuple[str, ...],
     seconds: tuple[tuple[str, float], ...],
 ) -> NightSummary:
@@ -269,6 +282,7 @@ def _summary(
         hdbscan_groups=clustered.groups,
         hdbscan_noise=clustered.noise,
         clustering_method=clustered.method,
+        reclustered=reclustered,
         seconds=seconds,
         problems=problems,
     )

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from crashpath.clustering.recluster_write import Reclustered
 from crashpath.dashboard.plurals import many
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
 
@@ -51,6 +52,7 @@ class NightSummary:
     clustering_method: str
     seconds: tuple[tuple[str, float], ...]
     problems: tuple[str, ...]
+    reclustered: Reclustered | None = None
 
     @property
     def headline(self) -> tuple[tuple[str, int], ...]:
@@ -105,6 +107,7 @@ class NightSummary:
             "umap": {"points": self.umap_points, "components": self.umap_components},
             "hdbscan": {"groups": self.hdbscan_groups, "noise": self.hdbscan_noise},
             "clustering_method": self.clustering_method,
+            "reclustered": self.reclustered.document() if self.reclustered else None,
             "seconds": {stage: round(spent, 3) for stage, spent in self.seconds},
             "problems": list(self.problems),
             "note": self.note,
@@ -141,6 +144,7 @@ def _figures(summary: NightSummary) -> Table:
             "clusters",
             f"{summary.new_clusters:,} born, {many(summary.joined, 'signature')} joined, {summary.clusters:,} in all",
         ),
+        *((("re-clustered", reclustered_in_words(summary.reclustered)),) if summary.reclustered else ()),
         ("quarantine", f"{summary.quarantined:,}"),
         ("redactions", f"{summary.redactions:,}"),
         *((("events", f"{many(summary.events, 'line')} of the runtime"),) if summary.events else ()),
@@ -149,6 +153,17 @@ def _figures(summary: NightSummary) -> Table:
     for name, value in rows:
         table.add_row(name, value)
     return table
+
+
+def reclustered_in_words(done: Reclustered) -> str:
+    """Say what a re-clustering did, in one line."""
+    looked = f"{many(done.looked_at, 'cluster')} looked at"
+    if not (done.merged or done.split or done.retired):
+        return f"{looked}, all as they were ({done.because})"
+    parts = [f"{done.merged:,} merged", f"{many(done.split, 'part')} split off"]
+    if done.retired:
+        parts.append(f"{done.retired:,} retired")
+    return f"{looked}: {', '.join(parts)}; {many(done.moved, 'signature')} moved ({done.because})"
 
 
 def _headline(summary: NightSummary) -> Table:
