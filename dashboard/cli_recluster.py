@@ -9,6 +9,7 @@ import typer
 from rich.table import Table
 from rich.text import Text
 
+from crashpath.clustering.affinity import CONFLICT
 from crashpath.clustering.recluster import Moved
 from crashpath.clustering.recluster_step import Preview
 from crashpath.dashboard.engines import reclusterer
@@ -71,7 +72,7 @@ def _tell(preview: Preview, as_json: bool) -> None:
         table.add_column(name, justify="left" if name in ("what", "old", "new") else "right")
     rows = [("merge", one) for one in outcome.merged] + [("split", one) for one in outcome.split]
     for what, one in rows:
-        gap = f"{one.why.distance:.2f}"
+        gap = "contradicts" if one.why.distance >= CONFLICT else f"{one.why.distance:.2f}"
         table.add_row(what, one.old, one.new, f"{len(one.items):,}", f"{preview.crashes(one):,}", gap)
     console().print(table)
 
