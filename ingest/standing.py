@@ -48,10 +48,11 @@ def standing_on(session: Session, what: Decision) -> list[Decision]:
     """Return the decisions that hold, took effect after ``what``, and touch what it touched; oldest first."""
     own = touch_of(changes_of(what))
     since = _since(session)
+    start = since.get(what.id, what.id)
     return [
         row
         for row in holding(session)
-        if row.id != what.id and since.get(row.id, row.id) > what.id and own.meets(touch_of(changes_of(row)))
+        if row.id != what.id and since.get(row.id, row.id) > start and own.meets(touch_of(changes_of(row)))
     ]
 
 
