@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.changes import Changes, changes_of
-from crashpath.ingest.decisions import holding
+from crashpath.ingest.decisions import KINDS, undoers
 from crashpath.ingest.tables_evidence import Decision
 
 CLASS = frozenset({"failure_class", "probability", "class_by", "evidence"})
@@ -45,28 +45,15 @@ def touch_of(changes: Changes) -> Touch:
 
 
 def standing_on(session: Session, what: Decision) -> list[Decision]:
-    """Return the decisions that hold, took effect after ``what``, and touch what it touched; oldest first."""
+    """Return the decisions after ``what`` that hold and touch what it touched; oldest first."""
     own = touch_of(changes_of(what))
-    since = _since(session)
-    start = since.get(what.id, what.id)
-    return [
-        row
-        for row in holding(session)
-        if row.id != what.id and since.get(row.id, row.id) > start and own.meets(touch_of(changes_of(row)))
-    ]
+    return [row for row in later(session, what) if own.meets(touch_of(changes_of(row)))]
 
 
-def _since(session: Session) -> dict[int, int]:
-    """Return, for each decision that was undone and taken again, the last undo above it."""
-    below: dict[int, int] = {}
-    above: dict[int, int] = {}
-    query = select(Decision.id, Decision.undoes_id).where(Decision.undoes_id.is_not(None)).order_by(Decision.id)
-    for number, undone in session.execute(query):
-        if undone is None:
-            continue
-        below[number] = undone
-        chain: int | None = undone
-        while chain is not None:
-            above[chain] = number
-            chain = below.get(chain)
-    return above
+def later(session: Session, what: Decision) -> list[Decision]:
+    """Return what was decided after ``what`` and left a trace: a decision and its undo, both after it, left none."""
+    undone = undoers(session)
+    rows = session.scalars(
+        select(Decision).where(Decision.id > what.id, Decision.kind.in_(KINDS)).order_by(Decision.id)
+    )
+    return [row for row in rows if row.id not in undone and not (row.undoes_id or 0) > what.id]

@@ -24,8 +24,8 @@ from crashpath.ingest.changes import (
 )
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.deciding import EXEMPLARS, set_exemplars
-from crashpath.ingest.decisions import KINDS, By, hold, holding, record, tell, undoers
-from crashpath.ingest.standing import SOFT, standing_on
+from crashpath.ingest.decisions import KINDS, By, hold, record, tell, undoers
+from crashpath.ingest.standing import SOFT, later, standing_on
 from crashpath.ingest.store_errors import NoSuchThing, Refused
 from crashpath.ingest.tables import Cluster, ClusterEvent, Signature
 from crashpath.ingest.tables_evidence import Decision
@@ -72,12 +72,11 @@ def undo(session: Session, number: int, by: By) -> Undone:
             f"Decision {number} was undone by decision {undone[number]}.",
             f"To have it again, undo that one: `crashpath undo {undone[number]}`.",
         )
-    later = standing_on(session, what)
-    if later:
+    standing = standing_on(session, what)
+    if standing:
+        which = "that one first" if len(standing) == 1 else "those first, the last one before the others"
         raise Refused(
-            f"{_listed(later)} on decision {number}.",
-            f"Undo {'that one' if len(later) == 1 else 'those'} first, the last one first: "
-            f"`crashpath undo {later[-1].id}`.",
+            f"{_listed(standing)} on decision {number}.", f"Undo {which}: `crashpath undo {standing[-1].id}`."
         )
     return _Undoing(session, what, by).run()
 
@@ -100,7 +99,8 @@ class _Undoing:
         #: Where the decision put signatures, and where they go back to.
         self._back = {move.new: move.was.cluster for move in moved if move.new is not None}
         self._newcomers = {one.member.id: one for one in _newcomers(session, self._changes)}
-        self._later = _told_later(session, what)
+        #: Signatures that later decisions put where they are or made exemplars.
+        self._later = {move.was.id for row in later(session, what) for move in changes_of(row).moves}
 
     def run(self) -> Undone:
         """Do it and tell what was done."""
@@ -257,9 +257,3 @@ def _newcomers(session: Session, changes: Changes) -> list[_Newcomer]:
         _Newcomer(member, whys[member.id].get("exemplar"), float(whys[member.id].get("distance") or 0.0))
         for member in members_by_id(session, ids)
     ]
-
-
-def _told_later(session: Session, what: Decision) -> set[str]:
-    """Return the signatures that later decisions, which hold, put where they are or made exemplars."""
-    rows = [row for row in holding(session) if row.id > what.id and row.id != what.undoes_id]
-    return {move.was.id for row in rows for move in changes_of(row).moves}

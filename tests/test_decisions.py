@@ -276,6 +276,26 @@ def test_independent_decisions_are_undone_in_any_order(any_store: Store, night: 
         assert session.get_one(Cluster, one).name == "all of it"
 
 
+def test_a_redo_under_others_is_refused(any_store: Store, night: Callable[..., Any]) -> None:
+    """What was undone comes back only where it was: not over what was taken again since, which would not be undone
+    exactly; a decision and its undo since leave no trace and are in nobody's way."""
+    night(*ALL)
+    one = home(any_store, SHAPE[0][1])
+    first = decide(any_store, deciding.name, one, "x")
+    gone = decide(any_store, undoing.undo, first.id).decision
+    second = decide(any_store, deciding.name, one, "y")
+    with pytest.raises(Refused, match=rf"Decision {second.id} \(name\) stands on decision {gone.id}\."):
+        decide(any_store, undoing.undo, gone.id)
+    gone_too = decide(any_store, undoing.undo, second.id).decision
+    again = decide(any_store, undoing.undo, gone.id).decision
+    with pytest.raises(Refused, match=rf"Decision {again.id} \(undo\) stands on decision {gone_too.id}\."):
+        decide(any_store, undoing.undo, gone_too.id)
+    decide(any_store, undoing.undo, again.id)
+    decide(any_store, undoing.undo, gone_too.id)
+    with any_store.read() as session:
+        assert session.get_one(Cluster, one).name == "y"
+
+
 def _step(store: Store, dice: random.Random) -> Callable[..., Any] | None:
     """Take one random decision; ``None`` where it was refused."""
     with store.read() as session:
