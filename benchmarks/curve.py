@@ -33,10 +33,18 @@ from processes import environment
 from results_file import RESULTS, write_results
 from tables import ROOT, table
 
+from crashpath.dashboard.inputs import Given, given_logs
+from crashpath.ingest.analyse import Analyser
+from crashpath.ingest.event_lines import split_all
+from crashpath.ingest.model import Record
+from crashpath.ingest.read import split_lines
+from crashpath.ingest.rules import Rules, load_rules
+from crashpath.ingest.whole import SplitOptions
+
 SEED = 31
 SIZES = (1_000, 10_000, 20_000, 100_000, 1_000_000)
-DISTINCT = 500
-LINES = 15
+DISTINCT = 400
+LINES = 25
 """A log of the stream has at most so many lines."""
 FILE_RECORDS = 1_000
 """Of one server; more records are those of more servers."""
@@ -81,27 +89,22 @@ class Cost:
 
 def distinct_logs(rng: random.Random) -> list[str]:
     """Return ``DISTINCT`` logs, each behind a header whose stamp is still open, of which each alone is one record."""
-    from crashpath.ingest.rules import load_rules
-
     rules, chosen = load_rules(), list[str]()
     for log in rng.sample(corpus(), len(corpus())):
         text = HEADER + log.text.replace("\r\n", "\n").rstrip("\n") + "\n"
-        if text.count("\n") <= LINES and _records(_stamp(0) + text, rules) == 1:
+        if text.count("\n") <= LINES and _one_record(_stamp(0) + text, rules):
             chosen.append(text)
         if len(chosen) == DISTINCT:
             return chosen
     raise RuntimeError("the corpus has too few short logs that are one record")
 
 
-def _records(text: str, rules: Any) -> int:
-    from crashpath.ingest.event_lines import split_all
-    from crashpath.ingest.model import Record
-    from crashpath.ingest.read import split_lines
-    from crashpath.ingest.whole import SplitOptions
-
+def _one_record(text: str, rules: Rules) -> bool:
+    """Whether a text is cut into one record, which holds all of its lines."""
     options = SplitOptions(as_of=AS_OF, is_failure=rules.is_failure)
     found = split_all(split_lines(iter([text.encode()])), "bench", options, text.encode()[:4096])
-    return sum(isinstance(item, Record) for item in found)
+    records = [item.text for item in found if isinstance(item, Record)]
+    return len(records) == 1 and records[0].strip().count("\n") == text.strip().count("\n")
 
 
 def _stamp(seconds: float) -> str:
@@ -115,9 +118,9 @@ def write_logs(folder: Path, repeated: Sequence[str], records: int) -> int:
     for server, start in enumerate(range(0, records, FILE_RECORDS)):
         path = folder / f"serve-{server:04}.log"
         with path.open("w", encoding="utf-8") as file:
-            size += file.write(f"{_stamp(server)} INFO server: serve-{server:04} starts\n")
+            size += file.write(f"{_stamp(0)} INFO server: serve-{server:04} starts\n")
             for at in range(min(FILE_RECORDS, records - start)):
-                stamp = _stamp(server + SPACING * at)
+                stamp = _stamp(SPACING * at)
                 size += file.write(f"{stamp}{repeated[at % len(repeated)]}{stamp}{QUIET}")
         os.utime(path, (AS_OF.timestamp(), AS_OF.timestamp()))
     return size
@@ -125,10 +128,6 @@ def write_logs(folder: Path, repeated: Sequence[str], records: int) -> int:
 
 def parse_only(folder: str) -> None:
     """Be the process of the parse stage: read, split, parse, root, mask, sign; say what came on standard output."""
-    from crashpath.dashboard.inputs import Given, given_logs
-    from crashpath.ingest.analyse import Analyser
-    from crashpath.ingest.rules import load_rules
-
     rules = load_rules()
     analyser, started, records = Analyser(rules, redacting=False), time.process_time(), 0
     for given in given_logs([folder], rules, ZoneInfo("UTC")):
