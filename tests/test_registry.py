@@ -8,11 +8,13 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crashpath.clustering.cohesion import Links
+from crashpath.clustering.affinity import square
+from crashpath.clustering.cohesion import Links, stand_decided
 from crashpath.clustering.encoder import FakeEncoder
 from crashpath.clustering.items import make_item
-from crashpath.clustering.propose import Linkage
-from crashpath.clustering.registry import Assignment, Birth, Join, Limits, Point, State, assign
+from crashpath.clustering.propose import Linkage, Proposal
+from crashpath.clustering.registry import Assignment, Birth, Cluster, Join, Limits, Point, State, assign
+from crashpath.clustering.state import space_of
 
 PROPOSER = Linkage(0.35)
 
@@ -140,3 +142,77 @@ def test_order_never_matters_and_members_never_move(texts: list[list[str]], seed
     assert homes(other) == homes(both)
     assert homes(first).items() <= homes(both).items()
     assert set(homes(both)) == {p.item.id for p in points}
+
+
+LIKE_DENIED = point("x", "Permission denied: '/cache/zz' for the model")
+LIKE_FULL = point("y", "No space left on device while the model is saved")
+
+
+def merged(exemplars: Sequence[Point]) -> tuple[State, Links]:
+    """A cluster that people merged of two, each given by its exemplars, and the links that it gives."""
+    links = Links(must=frozenset(frozenset({p.item.id, FULL.item.id}) for p in DENIED))
+    ids = tuple(sorted(p.item.id for p in exemplars))
+    return State((Cluster("C-0001", ids, tuple(exemplars), 0.1, None),), 2), links
+
+
+def test_a_merged_cluster_takes_what_is_like_either_side() -> None:
+    """In a cluster that people merged, an item is judged by the family of its nearest exemplar, even of one."""
+    state, links = merged([*DENIED, FULL])
+    after = run(state, [LIKE_DENIED, LIKE_FULL], links)
+    assert {d.item: (type(d), d.cluster) for d in after.decisions} == {"x": (Join, "C-0001"), "y": (Join, "C-0001")}
+    assert all("people merged" in d.why.words for d in after.decisions)
+    assert isinstance(run(state, [LIKE_FULL], None).decisions[0], Birth)  # without the links it is far from the rest
+
+
+def test_a_merged_cluster_hides_no_new_failure() -> None:
+    """What is like neither side is a birth, however wide the cluster is; and its stored spread stays that of a side."""
+    state, links = merged([*DENIED, FULL])
+    (decision,) = run(state, [point("z", "tokenizer vocabulary is broken at byte nine")], links).decisions
+    assert isinstance(decision, Birth)
+    assert run(state, [LIKE_DENIED, LIKE_FULL], links).state.clusters[0].spread <= Limits().tau
+
+
+def test_the_nearer_part_of_a_split_takes_it() -> None:
+    """Of clusters told apart, the one with the nearest exemplar takes the item, even if that is a cluster of one and
+    the other one would do; where the nearer part may not take it, the other does not either."""
+    left = [point("a0", "worker stopped early on host one"), point("a1", "worker stopped early on host one again")]
+    right = point("b0", "worker stopped early on host two")
+    clusters = (
+        Cluster("C-0001", ("a0", "a1"), tuple(left), 0.2, None),
+        Cluster("C-0002", ("b0",), (right,), 0.0, None),
+    )
+    links = Links(cannot=frozenset(frozenset({p.item.id, "b0"}) for p in left))
+    like_right, like_left = (
+        point("x", "worker stopped early on host two now"),
+        point("y", "worker stopped early on one"),
+    )
+    after = run(State(clusters, 3), [like_right, like_left], links)
+    assert homes(after.state)["x"] == "C-0002"
+    assert homes(after.state)["y"] == "C-0001"
+    barred = Links(cannot=links.cannot | {frozenset({"x", "b0"})})
+    assert homes(run(State(clusters, 3), [like_right], barred).state)["x"] == "C-0003"
+
+
+def test_decided_groups_stand_together_and_apart() -> None:
+    """Families that people merged are each cohesive and one group; a cannot-link parts, and outweighs a must-link."""
+    points = [*DENIED, FULL, LIKE_FULL]
+    space = space_of(points)
+    noise = Proposal((), tuple(range(5)), 5, 0, "none")
+    must = Links(must=frozenset({frozenset({"a0", "b0"})}))
+    assert stand_decided(space, square(space), noise, Links()) == ((0, 1, 2), (3, 4))
+    assert stand_decided(space, square(space), noise, must) == ((0, 1, 2, 3, 4),)
+    both = Links(must.must, frozenset({frozenset({"a1", "y"})}))
+    assert stand_decided(space, square(space), noise, both) == ((0, 1, 2), (3, 4))
+    cannot = Links(cannot=frozenset({frozenset({"b0", "y"})}))
+    assert stand_decided(space, square(space), noise, cannot) == ((0, 1, 2), (3,), (4,))
+
+
+@settings(max_examples=15, deadline=None)
+@given(st.integers(0, 99))
+def test_order_never_matters_with_links(seed: int) -> None:
+    """With merged and split clusters as well, the order of the new items changes no decision."""
+    state, links = merged([*DENIED, FULL])
+    new = [LIKE_DENIED, LIKE_FULL, *(point(f"n{i}", f"{word} of the model is {word}") for i, word in enumerate(WORDS))]
+    shuffled = list(new)
+    random.Random(seed).shuffle(shuffled)
+    assert run(state, shuffled, links).decisions == run(state, new, links).decisions
