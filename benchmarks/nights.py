@@ -26,13 +26,12 @@ from nights_logs import MERGE, REWORD, SIDES, SPLIT, Night, nights, truths_at_th
 from results_file import write_results
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from tables import ROOT, FileCache, table
+from tables import ROOT, table
 
-from crashpath.clustering.encoder import Encoder, Vectors
+from crashpath.clustering.encoder import Encoder
 from crashpath.clustering.metrics import bcubed
 from crashpath.clustering.night import Clusterer
 from crashpath.clustering.recluster_step import Reclusterer, Schedule
-from crashpath.clustering.vectors import embed
 from crashpath.dashboard.engines import classifier, encoder
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.ingest import deciding
@@ -49,18 +48,6 @@ POLICIES: tuple[tuple[str, Schedule | None], ...] = (
 LEAST_KEPT = 0.99
 FAMILY = {SPLIT, *SIDES}
 """Before the one failure was two, its crashes may be with either."""
-
-
-class Remembered:
-    """The encoder that comes with the program, with vectors kept between policies and runs."""
-
-    def __init__(self, made: Encoder, cache: FileCache) -> None:
-        self._made, self._cache = made, cache
-        self.id, self.dim = made.id, made.dim
-
-    def encode(self, texts: Sequence[str]) -> Vectors:
-        """Return vectors, encoding only what is new."""
-        return embed(texts, self._made, self._cache)[0]
 
 
 @dataclass(slots=True)
@@ -283,9 +270,8 @@ def simulate(
 ) -> Figures:
     """Run all nights under one policy."""
     started = time.perf_counter()
-    with open_store(
-        f"sqlite:///{place}/{policy.split()[0]}-{len(policy)}.db", now=datetime(2026, 8, 1, tzinfo=UTC)
-    ) as store:
+    made = encoder("minilm")
+    with open_store(f"sqlite:///{place}/{policy}.db") as store:
         simulation = Simulation(policy, schedule, store, made, len(all_nights))
         for night in all_nights:
             simulation.night(night, place / f"night{night.number:02d}")
