@@ -3,37 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import typer
 from rich.text import Text
+from sqlalchemy.orm import Session
 
+from crashpath.dashboard import decide_text
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
-from crashpath.dashboard.plurals import many
+from crashpath.dashboard.nearness import Near, nearest_clusters
+from crashpath.dashboard.rule_text import rule_words
 from crashpath.dashboard.settings import load_settings
+from crashpath.dashboard.show_text import Line, cluster_lines, crash_lines, signature_lines
+from crashpath.ingest.clusters import cluster_id, cluster_number
+from crashpath.ingest.decisions import Taken, decisions
 from crashpath.ingest.details import ClusterDetail, CrashDetail, Example, SignatureDetail
 from crashpath.ingest.details import show as find
-from crashpath.ingest.model import Role, Signature
-from crashpath.ingest.signature import explain
+from crashpath.ingest.following import follow_signature, followed
 from crashpath.ingest.store import open_store
+from crashpath.ingest.store_errors import NoSuchThing
 
-MARKS = {Role.ROOT: "> ", Role.CASCADE: "~ ", Role.CONFIRMATION: "+ ", Role.CONTEXT: "  "}
-STYLES = {Role.ROOT: "bold", Role.CASCADE: "dim", Role.CONFIRMATION: "cyan", Role.CONTEXT: ""}
-JOINED = {
-    "birth": "began this cluster or came in together with the first one",
-    "join": "joined this cluster, which was there before",
-    "recluster": "came here when clusters were formed anew",
-    "person": "was put here by a person",
-}
-"""What the store calls the ways into a cluster, in words."""
-WHY = {
-    "shared": "words that both have",
-    "differing": "words that only one has",
-    "words": "in short",
-}
-MOST_LINES = 40
-MOST_SIGNATURES = 10
+Thing = ClusterDetail | SignatureDetail | CrashDetail
+
+
+@dataclass(frozen=True, slots=True)
+class Shown:
+    """What was found, a sentence where the id led elsewhere, its neighbours, and what people decided of it."""
+
+    found: Thing
+    followed: str | None
+    near: tuple[Near, ...]
+    decisions: tuple[Taken, ...]
 
 
 def register(app: typer.Typer) -> None:
@@ -42,101 +44,82 @@ def register(app: typer.Typer) -> None:
 
 
 def show(
-    thing: str = typer.Argument(..., metavar="ID", help="C-0042, sig2-…, or the number of a crash."),
+    thing: str = typer.Argument(..., metavar="ID", help="C-0042, sig2-… (or its beginning), or a crash's number."),
     db: DbOption = None,
     as_json: JsonOption = False,
 ) -> int:
     """Show a cluster, a signature or a crash: its root line, its parts, and why it is where it is."""
     with open_store(load_settings(db=db).db, create=False) as store, store.read() as session:
-        found = find(session, thing, examples=1)
+        shown = look(session, thing)
     if as_json:
-        emit(asdict(found))
+        emit(document(shown))
         return Exit.DONE
-    for line in _lines(found):
-        console().print(line, overflow="fold")
+    for text, style in lines(shown):
+        console().print(Text(text, style=style), overflow="fold")
     return Exit.DONE
 
 
-def _lines(found: ClusterDetail | SignatureDetail | CrashDetail) -> Iterator[Text]:
+def look(session: Session, thing: str) -> Shown:
+    """Find what an id means now. Raises ``NoSuchThing``."""
+    wanted, note = _followed(session, thing.strip())
+    found = find(session, wanted, examples=1)
     match found:
         case ClusterDetail():
-            yield from _cluster(found)
+            own = [one.id for one in found.signatures if one.is_exemplar]
+            near = nearest_clusters(session, own, found.row.id)
+            return Shown(found, note, near, decisions(session, found.row.number))
         case SignatureDetail():
-            yield from _signature(found)
+            near = nearest_clusters(session, [found.id], found.cluster)
+            home = () if found.cluster is None else decisions(session, cluster_number(found.cluster))
+            return Shown(found, note, near, tuple(row for row in home if found.id in row.signatures))
         case CrashDetail():
-            yield from _crash(found)
+            return Shown(found, note, (), ())
 
 
-def _cluster(found: ClusterDetail) -> Iterator[Text]:
-    row = found.row
-    yield Text(f"{row.id} · {row.failure_class} · {many(row.crashes, 'crash')}", style="bold")
-    yield Text(f"{row.name or row.root_line}")
-    if row.probability is not None:
-        yield Text(f"class given by the {row.class_by}, probability {row.probability:.2f}")
-    for reason in found.evidence:
-        yield Text(f"  because {reason}")
-    yield Text(f"first seen {row.first_day} in {row.first_release}, last {row.last_day} in {row.last_release}")
-    for name, counts in (("release", found.by_release), ("platform", found.by_platform), ("path", found.by_path)):
-        yield Text(f"by {name}: " + ", ".join(f"{count.key} {count.crashes:,}" for count in counts))
-    yield Text()
-    yield Text(many(len(found.signatures), "signature"), style="bold")
-    for one in found.signatures[:MOST_SIGNATURES]:
-        yield Text(f"  {one.id}  {many(one.crashes, 'crash')}  {_joined(one)}")
-    if len(found.signatures) > MOST_SIGNATURES:
-        yield Text(f"  … and {len(found.signatures) - MOST_SIGNATURES} more (--json lists all)")
-    if found.signatures:
-        yield Text()
-        yield from _example(found.signatures[0].examples)
+def _followed(session: Session, wanted: str) -> tuple[str, str | None]:
+    if wanted.lower().startswith("sig"):
+        try:
+            find(session, wanted, examples=0)
+        except NoSuchThing:
+            if new := follow_signature(session, wanted):
+                more = f" (and in part {', '.join(new[1:])})" if len(new) > 1 else ""
+                return new[0], f"{wanted} is {new[0]} since a re-key{more}."
+        return wanted, None
+    if wanted.isdigit():
+        return wanted, None
+    number, note = followed(session, cluster_number(wanted))
+    return cluster_id(number), note
 
 
-def _joined(one: SignatureDetail) -> str:
-    """Say how a signature came to its cluster, and what it was compared with."""
-    if one.joined_by is None:
-        return "is in no cluster yet"
-    words = JOINED.get(one.joined_by, one.joined_by)
-    why = one.why or {}
-    nearest, distance, limit = why.get("exemplar"), why.get("distance"), why.get("threshold")
-    if not nearest or not isinstance(distance, (int, float)):
-        return words
-    allowed = f" (joins up to {limit:.2f})" if isinstance(limit, (int, float)) else ""
-    place = "nearest outside it" if one.joined_by == "birth" else "nearest in it"
-    return f"{words}; {place}: {nearest} at distance {distance:.2f}{allowed}"
+def lines(shown: Shown) -> Iterator[Line]:
+    """All of it as text."""
+    if shown.followed:
+        yield shown.followed, ""
+    match shown.found:
+        case ClusterDetail() as found:
+            yield from cluster_lines(found, shown.near, shown.decisions)
+        case SignatureDetail() as found:
+            yield from signature_lines(found, shown.near, shown.decisions)
+        case CrashDetail() as found:
+            yield from crash_lines(found)
 
 
-def _signature(found: SignatureDetail) -> Iterator[Text]:
-    yield Text(f"{found.id} · {many(found.crashes, 'crash')} · cluster {found.cluster or 'none yet'}", style="bold")
-    yield Text(explain(Signature(found.id, found.text, found.tree)))
-    yield Text(_joined(found))
-    why = found.why or {}
-    for name, what in WHY.items():
-        value = why.get(name)
-        words = ", ".join(map(str, value)) if isinstance(value, (list, tuple)) else str(value or "")
-        if words:
-            yield Text(f"  {what}: {words}")
-    yield Text()
-    yield from _example(found.examples)
+def document(shown: Shown) -> dict[str, Any]:
+    """All of it as JSON."""
+    rules = sorted({example.rule for example in _examples(shown.found)})
+    return asdict(shown.found) | {
+        "followed": shown.followed,
+        "rules": {rule: list(rule_words(rule)) for rule in rules},
+        "nearest": [asdict(one) for one in shown.near],
+        "decisions": [decide_text.document(row) for row in shown.decisions],
+    }
 
 
-def _crash(found: CrashDetail) -> Iterator[Text]:
-    yield Text(f"crash {found.id} · {found.at:%Y-%m-%d %H:%M:%S} UTC · cluster {found.cluster}", style="bold")
-    yield Text(f"{found.source} at byte {found.offset}")
-    facts = (found.release, found.platform, found.model, found.path, found.phase)
-    yield Text("release, platform, model, path, phase: " + ", ".join(facts))
-    yield Text(f"root ({found.root_rule}): {found.root_type}: {found.root_message}")
-    if found.example is not None:
-        yield Text()
-        yield from _example((found.example,))
-
-
-def _example(examples: tuple[Example, ...]) -> Iterator[Text]:
-    """The text of a crash, its lines marked: > root, ~ cascade, + confirmation."""
-    if not examples:
-        yield Text("No text is kept of it.")
-        return
-    yield Text("> root   ~ cascade   + confirmation", style="dim")
-    example = examples[0]
-    lines = example.text.split("\n")
-    first = max(0, min(example.root_line - MOST_LINES // 2, len(lines) - MOST_LINES))
-    for number, line in enumerate(lines[first : first + MOST_LINES], start=first):
-        role = example.roles[number] if number < len(example.roles) else Role.CONTEXT
-        yield Text(MARKS[role] + line, style=STYLES[role])
+def _examples(found: Thing) -> tuple[Example, ...]:
+    match found:
+        case ClusterDetail():
+            return tuple(example for one in found.signatures for example in one.examples)
+        case SignatureDetail():
+            return found.examples
+        case CrashDetail():
+            return () if found.example is None else (found.example,)

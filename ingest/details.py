@@ -20,7 +20,7 @@ from crashpath.ingest.trends import Count, DayCount, Filters, counts, counts_by_
 
 @dataclass(frozen=True, slots=True)
 class Example:
-    """Redacted text of one crash, with the role of each of its lines."""
+    """Redacted text of one crash, with the role of each of its lines; ``rule`` chose the root line."""
 
     crash_id: int
     signature_id: str
@@ -29,6 +29,7 @@ class Example:
     root_line: int
     text: str
     roles: tuple[Role, ...]
+    rule: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -191,13 +192,13 @@ def show_crash(session: Session, crash_id: int) -> CrashDetail:
         cluster=None if signature.cluster_id is None else cluster_id(signature.cluster_id),
         truncated=crash.truncated,
         night_id=crash.night_id,
-        example=None if kept is None else _example(kept, crash.at),
+        example=None if kept is None else _example(kept, crash),
     )
 
 
 def _signature(session: Session, row: Signature, crashes: int, limit: int) -> SignatureDetail:
     kept = (
-        select(Exemplar, Crash.at)
+        select(Exemplar, Crash)
         .join(Crash, Crash.id == Exemplar.crash_id)
         .where(Exemplar.signature_id == row.id)
         .order_by(Crash.at, Exemplar.id)
@@ -217,14 +218,14 @@ def _signature(session: Session, row: Signature, crashes: int, limit: int) -> Si
         joined_by=row.joined_by,
         why=row.why,
         is_exemplar=row.is_exemplar,
-        examples=tuple(_example(example, at) for example, at in session.execute(kept)),
+        examples=tuple(_example(example, crash) for example, crash in session.execute(kept)),
     )
 
 
-def _example(kept: Exemplar, at: datetime) -> Example:
+def _example(kept: Exemplar, crash: Crash) -> Example:
     return Example(
-        kept.crash_id, kept.signature_id, kept.release, at, kept.root_line, unpack_text(kept.text),
-        unpack_roles(kept.roles),
+        kept.crash_id, kept.signature_id, kept.release, crash.at, kept.root_line, unpack_text(kept.text),
+        unpack_roles(kept.roles), crash.root_rule,
     )  # fmt: skip
 
 
