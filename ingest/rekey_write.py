@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Column, Integer, MetaData, String, Table, delete, func, insert, null, select, update
+from sqlalchemy import Column, Integer, MetaData, String, Table, delete, func, insert, null, select, text, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -29,6 +29,10 @@ from crashpath.ingest.tables import Signature as Row
 
 _CELL = ("day", "release", "platform", "model", "path", "phase")
 _CHUNK = 500
+_KEPT = [column for column in Row.__table__.c if column.name not in ("text", "tree")]
+"""What a signature may inherit."""
+_INDEX = "CREATE INDEX ix_rekey_told ON cluster_event (signature_id)"
+"""Without it, every signature that goes would be looked for in the whole lineage, which has no index for that."""
 _TEMPORARY = MetaData()
 _moves = Table(
     "rekey_moves", _TEMPORARY, Column("variant_id", BigId, primary_key=True, autoincrement=False),
@@ -92,6 +96,7 @@ class _Writing:
             rekey(session, self._new_ids())
             for chunk in _chunks(sorted(gone)):
                 session.execute(delete(Row).where(Row.id.in_(chunk)))
+            session.execute(text("DROP INDEX ix_rekey_told"))
             self._end()
             self._stand()
             self._events()
@@ -114,7 +119,7 @@ class _Writing:
         ids |= {one.id for one in self._plan.signatures}
         old: dict[str, Json] = {}
         for chunk in _chunks(sorted(ids)):
-            found = self._session.execute(select(Row.__table__).where(Row.id.in_(chunk))).mappings()
+            found = self._session.execute(select(*_KEPT).where(Row.id.in_(chunk))).mappings()
             old |= {one["id"]: dict(one) for one in found}
         rows = [self._row(one, old) for one in self._plan.signatures]
         new = [row for row in rows if row["id"] not in old]
@@ -145,14 +150,11 @@ class _Writing:
 
     def _labels(self) -> None:
         """A cluster that is shown by the text of a signature is shown by its new text."""
-        for old, new in self._plan.mains.items():
-            signed = self._signed.get(new)
-            if signed is None:
-                continue
-            text = self._session.execute(select(Row.text, Row.cluster_id).where(Row.id == old)).one()
-            if text[1] is not None and text[0] != signed.text:
-                mine = update(Cluster).where(Cluster.id == text[1], Cluster.label == text[0])
-                self._session.execute(mine.values(label=storable(signed.text)))
+        shown = select(Row.id, Row.cluster_id, Row.text).join(Cluster, Cluster.id == Row.cluster_id)
+        for old, number, label in self._session.execute(shown.where(Cluster.label == Row.text)).all():
+            signed = self._signed.get(self._plan.mains.get(old, ""))
+            if signed is not None and storable(signed.text) != label:
+                self._session.execute(update(Cluster).where(Cluster.id == number).values(label=storable(signed.text)))
 
     def _rows(self) -> None:
         """Point variants, kept texts, lineage and daily counts at the new signatures."""
@@ -161,6 +163,7 @@ class _Writing:
         moved = [{"variant_id": v, "old": old, "new": new} for v, old, new in self._plan.survey.moved]
         if moved:
             connection.execute(insert(_moves), moved)
+        connection.execute(text(_INDEX))
         connection.execute(insert(_mains), [{"old": old, "new": new} for old, new in self._plan.mains.items()])
         stayed = (
             select(Variant.id, Variant.signature_id, Variant.signature_id)
