@@ -1,11 +1,13 @@
 """Sixty nights of drifting logs through the real pipeline, with clusters formed anew never, nightly, or weekly.
 
-Weekly is what a night does by itself: after 7 days, or when a fifth of the signatures is new.
+Weekly is what a night does by itself: after 7 days, or when a fifth of the signatures is new. Each policy has a store
+of its own and reads the same logs (``drift``); every few nights a person looks at the store and merges, splits, names
+and classifies a cluster.
 
 What must hold: nearly all crash mass keeps its cluster's id from night to night, no decision of people is lost, and
 every planted new failure is a birth on its first night. Beside that: crashes under a cluster of another failure (false
 joins), clusters too many of one failure (missed joins), births of what was known (wrong births), BCubed at the end.
-``--nights N`` for a quick run, ``--crashes M`` a night.
+``--nights N`` for a quick run, ``--hosts M`` log files a night.
 """
 
 from __future__ import annotations
@@ -17,16 +19,16 @@ import time
 from collections import Counter, defaultdict
 from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
-from dataclasses import asdict, dataclass, field
-from datetime import UTC
+from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
 
-from nights_logs import MERGE, REWORD, SIDES, SPLIT, Night, nights, truths_at_the_end
+from drift import HOSTS, NIGHTS, SEED, Night, drift
+from nights_figures import Figures, report
 from results_file import write_results
 from sqlalchemy import select
 from sqlalchemy.orm import Session
-from tables import ROOT, table
+from stories import FAMILY, MERGE, REWORD, SIDES, SPLIT, at_the_end
 
 from crashpath.clustering.encoder import Encoder
 from crashpath.clustering.metrics import bcubed
@@ -46,43 +48,8 @@ POLICIES: tuple[tuple[str, Schedule | None], ...] = (
     ("weekly", Schedule()),
 )
 LEAST_KEPT = 0.99
-FAMILY = {SPLIT, *SIDES}
-"""Before the one failure was two, its crashes may be with either."""
-
-
-@dataclass(slots=True)
-class Figures:
-    """What one policy came to. ``kept`` and ``resolved`` have one share a night: same id, or an id that leads there."""
-
-    policy: str
-    kept: list[float] = field(default_factory=list)
-    resolved: list[float] = field(default_factory=list)
-    moved: int = 0
-    merged: int = 0
-    split: int = 0
-    reclusterings: int = 0
-    wrong_births: int = 0
-    planted: int = 0
-    born: int = 0
-    hidden: list[str] = field(default_factory=list)
-    decisions: int = 0
-    lost: list[str] = field(default_factory=list)
-    false_joins: float = 0.0
-    joined_wrongly: list[str] = field(default_factory=list)
-    missed_joins: int = 0
-    clusters: int = 0
-    signatures: int = 0
-    precision: float = 0.0
-    recall: float = 0.0
-    stories: dict[str, str] = field(default_factory=dict)
-    seconds: float = 0.0
-    recluster_seconds: float = 0.0
-
-    @property
-    def f1(self) -> float:
-        """BCubed F1 at the end."""
-        both = self.precision + self.recall
-        return 2 * self.precision * self.recall / both if both else 0.0
+DECIDING = 6
+"""How often a person decides, spread over the nights; four decisions each time."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,38 +75,40 @@ class Simulation:
     """One policy over all nights, in a store of its own."""
 
     def __init__(self, policy: str, schedule: Schedule | None, store: Store, made: Encoder, count: int) -> None:
-        self._store, self._made, self._count = store, made, count
+        self._store, self._made = store, made
+        self._deciding = {count * n // (DECIDING + 1) for n in range(1, DECIDING + 1)}
         self._reclusterer = None if schedule is None else Reclusterer(lambda: made, classifier, schedule=schedule)
         self._truth: dict[str, Counter[str]] = defaultdict(Counter)
         self._known: set[str] = set()
         self._wanted: list[Wanted] = []
-        self._merged: set[frozenset[str]] = set()
+        self._unlike: list[frozenset[str]] = []
+        self._cut = 0
         self.figures = Figures(policy)
 
     def night(self, night: Night, folder: Path) -> None:
         """Run one night over its folder, and compare with what was there before it."""
+        figures = self.figures
         with self._store.read() as session:
             homes, mass = _homes(session), crash_mass(session)
-        at = night.at.replace(tzinfo=UTC)
         done = run_night(
             self._store, [str(folder)], NightOptions(), Clusterer(lambda: self._made, classifier),
-            clock=lambda: at, reclusterer=self._reclusterer,
+            clock=lambda: night.at, reclusterer=self._reclusterer,
         )  # fmt: skip
+        figures.crashes = done.crashes
         if done.reclustered is not None:
-            self.figures.reclusterings += 1
-            self.figures.moved += done.reclustered.moved
-            self.figures.merged += done.reclustered.merged
-            self.figures.split += done.reclustered.split
-            self.figures.recluster_seconds += dict(done.seconds).get("re-cluster", 0.0)
+            figures.reclusterings += 1
+            figures.moved += done.reclustered.moved
+            figures.merged += done.reclustered.merged
+            figures.split += done.reclustered.split
+            figures.recluster_seconds += dict(done.seconds).get("re-cluster", 0.0)
         with self._store.read() as session:
             now = _homes(session)
             self._keep(session, homes, now, mass)
-            self._births(session, night, done.night, set(homes.values()), now)
-            self.figures.lost += [
-                f"night {night.number}: {one.kind} {one.value}" for one in self._wanted if not one.holds(session, now)
-            ]
-            self._wanted = [one for one in self._wanted if one.holds(session, now)]
-        if night.number in {max(2, self._count // 6), max(3, self._count // 3), max(4, self._count // 2)}:
+            self._births(session, night, done.night, homes, now)
+            lost = [one for one in self._wanted if not one.holds(session, now)]
+        figures.lost += [f"night {night.number}: {one.kind} {one.value}" for one in lost]
+        self._wanted = [one for one in self._wanted if one not in lost]
+        if night.number in self._deciding:
             self._decide(night, now)
 
     def _keep(self, session: Session, before: dict[str, int], now: dict[str, int], mass: dict[str, int]) -> None:
@@ -151,102 +120,119 @@ class Simulation:
             self.figures.kept.append(same / total)
             self.figures.resolved.append(led / total)
 
-    def _births(self, session: Session, night: Night, number: int, old: set[int], now: dict[str, int]) -> None:
+    def _births(self, session: Session, night: Night, number: int, before: dict[str, int], now: dict[str, int]) -> None:
         tonight: dict[int, Counter[str]] = defaultdict(Counter)
         for signature, truth in _told(session, number):
             self._truth[signature][truth] += 1
             tonight[now[signature]][truth] += 1
-        made = set(session.scalars(select(Cluster.id).where(Cluster.night_id == number)))
-        for cluster in made & set(tonight) - old:
+        born = set(session.scalars(select(Cluster.id).where(Cluster.night_id == number, Cluster.status == "active")))
+        self.figures.alerts += len(born - {home for one, home in now.items() if one not in before})
+        for cluster in born & set(tonight):
             (most, _), *_ = tonight[cluster].most_common(1)
             self.figures.wrong_births += most in self._known
         for truth in sorted(night.new):
             homes = [cluster for cluster, told in tonight.items() if truth in told]
             self.figures.planted += 1
-            if homes and all(cluster in made and set(tonight[cluster]) == {truth} for cluster in homes):
+            if homes and all(cluster in born and set(tonight[cluster]) == {truth} for cluster in homes):
                 self.figures.born += 1
             else:
                 self.figures.hidden.append(f"night {night.number}: {truth}")
-        self._known |= {one.truth for one in night.crashes}
+        self._known |= {one.truth for one in night.logs}
 
     def _decide(self, night: Night, homes: dict[str, int]) -> None:
-        """People merge two failures, split a signature off, name a cluster and give it a class."""
+        """A person merges what is one failure (each third time what is two), splits, names, and gives a class."""
         with self._store.read() as session:
             mass = crash_mass(session)
-        by = By("operator", night.at.replace(tzinfo=UTC))
         members: dict[int, list[str]] = defaultdict(list)
         for signature in sorted(homes, key=lambda one: (-mass.get(one, 0), one)):
             members[homes[signature]].append(signature)
         decided = {homes[one] for wanted in self._wanted for one in (wanted.one, wanted.other) if one in homes}
         free = [number for number in members if number not in decided]
-        wide = next(number for number in reversed(free) if len(members[number]) > 1)
-        into, gone, named, classed = [number for number in free if number != wide][5:9]
-        a, b = members[wide][:2]
+        wide, part = self._to_split(members, free)
+        free.remove(wide)
+        into, gone = self._to_merge(members, free, unlike=self.figures.decisions % 12 == 8)
+        named, classed = [number for number in free if number not in (into, gone)][:2]
+        by, name = By("operator", night.at), f"known since {night.number}"
         with self._store.write() as session:
             deciding.merge(session, into, [gone], by)
-            deciding.split(session, wide, [b], by)
-            deciding.name(session, named, f"known since {night.number}", by)
+            deciding.split(session, wide, part, by)
+            deciding.name(session, named, name, by)
             deciding.assign(session, classed, "hang", by)
-        self._merged.add(frozenset(self._most(members[one]) for one in (into, gone)))
+        stays = next(one for one in members[wide] if one not in part)
         self._wanted += [
-            Wanted("merge", members[into][0], members[gone][0]), Wanted("split", a, b),
-            Wanted("name", members[named][0], value=f"known since {night.number}"),
+            *(Wanted("merge", members[into][0], one) for one in members[gone]),
+            *(Wanted("split", stays, one) for one in part),
+            Wanted("name", members[named][0], value=name),
             Wanted("assign", members[classed][0], value="hang"),
-        ]  # fmt: skip
+        ]
         self.figures.decisions += 4
+
+    def _to_split(self, members: dict[int, list[str]], free: Sequence[int]) -> tuple[int, list[str]]:
+        """A cluster of two failures and the signatures of the lesser one, else one of one failure and a signature."""
+        wide = [number for number in free if len(members[number]) > 1]
+        for number in wide:
+            most = self._most(members[number])
+            part = [one for one in members[number] if most not in self._truth[one]]
+            if part:
+                return number, part
+        self._cut += 1
+        return wide[-1], members[wide[-1]][1:2]
+
+    def _to_merge(self, members: dict[int, list[str]], free: Sequence[int], *, unlike: bool) -> tuple[int, int]:
+        """The heaviest two clusters of one failure; of two failures where ``unlike`` or where there are none."""
+        by_truth: dict[str, list[int]] = defaultdict(list)
+        for number in free:
+            by_truth[at_the_end(self._most(members[number]))].append(number)
+        like = [several for several in by_truth.values() if len(several) > 1]
+        if like and not unlike:
+            return like[0][0], like[0][1]
+        one, other = [several for several in by_truth.values() if len(several) == 1][3:5]
+        self._unlike.append(frozenset(at_the_end(self._most(members[each[0]])) for each in (one, other)))
+        return one[0], other[0]
 
     def _most(self, signatures: Sequence[str]) -> str:
         told = sum((self._truth[one] for one in signatures), Counter[str]())
-        return told.most_common(1)[0][0] if told else ""
+        return min(told, key=lambda truth: (-told[truth], truth)) if told else ""
 
     def finish(self) -> Figures:
         """Compare all crashes with the truth at the end."""
         with self._store.read() as session:
             homes = _homes(session)
-        crashes = [
-            (homes[one], self._label(truth), n) for one, told in self._truth.items() for truth, n in told.items()
-        ]
-        found = [cluster for cluster, _, n in crashes for _ in range(n)]
-        truth = [label for _, label, n in crashes for _ in range(n)]
-        agreement = bcubed(found, truth)
-        figures = self.figures
+        crashes = [(homes[one], self._label(truth)) for one, told in self._truth.items() for truth in told.elements()]
+        found, truth = [cluster for cluster, _ in crashes], [label for _, label in crashes]
+        agreement, figures = bcubed(found, truth), self.figures
         figures.precision, figures.recall = agreement.precision, agreement.recall
-        self._joins(found, truth)
         figures.clusters, figures.signatures = len(set(homes.values())), len(homes)
-        where: dict[str, set[int]] = defaultdict(set)
-        for cluster, label, _ in crashes:
-            where[label].add(cluster)
-        apart = not where[SIDES[0]] & where[SIDES[1]]
-        figures.stories = {
-            REWORD: f"{len(where[REWORD])} cluster(s)",
-            SPLIT: "apart" if apart else "still together",
-            MERGE: f"{len(where[MERGE])} cluster(s)",
-        }
+        spread: dict[str, set[int]] = defaultdict(set)
+        for cluster, label in crashes:
+            spread[label].add(cluster)
+        figures.missed_joins = sum(len(clusters) - 1 for clusters in spread.values()) - self._cut
+        self._mixed(crashes)
+        apart = not spread[SIDES[0]] & spread[SIDES[1]]
+        figures.stories = {one: f"{len(spread[one])} cluster(s)" for one in (REWORD, MERGE)}
+        figures.stories[SPLIT] = "apart" if apart else "still together"
         return figures
 
     def _label(self, truth: str) -> str:
         """Which failure a crash is, seen from the end: what people put together is one."""
-        label = truths_at_the_end(truth)
-        return next((min(pair) for pair in self._merged if label in pair), label)
+        label = at_the_end(truth)
+        for pair in self._unlike:
+            label = min(pair) if label in pair else label
+        return label
 
-    def _joins(self, found: Sequence[int], truth: Sequence[str]) -> None:
+    def _mixed(self, crashes: Sequence[tuple[int, str]]) -> None:
         told: dict[int, Counter[str]] = defaultdict(Counter)
-        spread: dict[str, set[int]] = defaultdict(set)
-        for cluster, label in zip(found, truth, strict=True):
+        for cluster, label in crashes:
             told[cluster][label] += 1
-            spread[label].add(cluster)
         wrong = 0
         for labels in told.values():
             (most, _), *others = labels.most_common()
             for label, n in others:
                 pair = {most, label}
-                if pair <= FAMILY and not pair >= set(SIDES):
-                    continue
-                wrong += n
-                self.figures.joined_wrongly.append(f"{label} in {most} ({n})")
-        self.figures.false_joins = wrong / len(truth)
-        splits = sum(one.kind == "split" for one in self._wanted)
-        self.figures.missed_joins = sum(len(clusters) - 1 for clusters in spread.values()) - splits
+                if not pair <= FAMILY or pair >= set(SIDES):
+                    wrong += n
+                    self.figures.mixed.append(f"{label} in {most} ({n})")
+        self.figures.false_joins = wrong / len(crashes)
 
 
 def _homes(session: Session) -> dict[str, int]:
@@ -265,79 +251,48 @@ def _told(session: Session, night: int) -> list[tuple[str, str]]:
     return [(signature, Path(path).name.partition("--")[0]) for signature, path in session.execute(query)]
 
 
-def simulate(
-    policy: str, schedule: Schedule | None, made: Encoder, all_nights: Sequence[Night], place: Path
-) -> Figures:
+def simulate(policy: str, schedule: Schedule | None, nights: Sequence[Night], place: Path) -> Figures:
     """Run all nights under one policy."""
     started = time.perf_counter()
     made = encoder("minilm")
     with open_store(f"sqlite:///{place}/{policy}.db") as store:
-        simulation = Simulation(policy, schedule, store, made, len(all_nights))
-        for night in all_nights:
+        simulation = Simulation(policy, schedule, store, made, len(nights))
+        for night in nights:
             simulation.night(night, place / f"night{night.number:02d}")
         figures = simulation.finish()
     figures.seconds = time.perf_counter() - started
     return figures
 
 
-def write_logs(all_nights: Sequence[Night], place: Path) -> None:
-    """Write one file a crash; its name begins with the truth."""
-    for night in all_nights:
+def write_logs(nights: Sequence[Night], place: Path) -> None:
+    """Write the files of each night into a folder; a file's name begins with its truth."""
+    for night in nights:
         folder = place / f"night{night.number:02d}"
         folder.mkdir()
-        for number, made in enumerate(night.crashes):
-            (folder / f"{made.truth}--{number:03d}.log").write_text(made.text)
-
-
-def report(figures: Sequence[Figures]) -> None:
-    """Print the tables."""
-    head = ("clusters formed anew", *(one.policy for one in figures))
-    rows = [
-        ("mass that keeps its id, worst night", *(f"{min(one.kept):.4f}" for one in figures)),
-        ("mass that keeps its id, mean", *(f"{sum(one.kept) / len(one.kept):.5f}" for one in figures)),
-        ("mass whose old id leads to it, worst", *(f"{min(one.resolved):.4f}" for one in figures)),
-        ("planted new failures born", *(f"{one.born}/{one.planted}" for one in figures)),
-        ("decisions lost", *(f"{len(one.lost)}/{one.decisions}" for one in figures)),
-        ("crashes joined to another failure", *(f"{one.false_joins:.2%}" for one in figures)),
-        ("clusters too many (missed joins)", *(str(one.missed_joins) for one in figures)),
-        ("births of what was known", *(str(one.wrong_births) for one in figures)),
-        ("BCubed precision", *(f"{one.precision:.4f}" for one in figures)),
-        ("BCubed recall", *(f"{one.recall:.4f}" for one in figures)),
-        ("BCubed F1", *(f"{one.f1:.4f}" for one in figures)),
-        ("clusters / signatures", *(f"{one.clusters}/{one.signatures}" for one in figures)),
-        ("merged / split / signatures moved", *(f"{one.merged}/{one.split}/{one.moved}" for one in figures)),
-        ("seconds (re-clustering)", *(f"{one.seconds:.0f} ({one.recluster_seconds:.0f})" for one in figures)),
-    ]
-    table("Nights of drifting logs", head, rows)
-    for story in (REWORD, SPLIT, MERGE):
-        print(f"  {story}: " + ", ".join(f"{one.policy}: {one.stories[story]}" for one in figures))
-    for one in figures:
-        for what in (*one.hidden, *one.lost):
-            print(f"  {one.policy}: {what}")
+        for number, log in enumerate(night.logs):
+            (folder / f"{log.truth}--{number:03d}.log").write_text(log.text, encoding="utf-8")
 
 
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the tables and write the figures; 1 where an id, a decision or a new failure is lost."""
+    """Print the table and write the figures; 1 where, weekly, an id, a decision or a new failure is lost."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--nights", type=int, default=60)
-    parser.add_argument("--crashes", type=int, default=100, help="a night")
+    parser.add_argument("--nights", type=int, default=NIGHTS)
+    parser.add_argument("--hosts", type=int, default=HOSTS, help="log files a night")
+    parser.add_argument("--seed", type=int, default=SEED)
     parser.add_argument("--jobs", type=int, default=2, help="policies at a time, each in a process of its own")
     options = parser.parse_args(arguments)
     with tempfile.TemporaryDirectory(prefix="crashpath-bench-") as name:
-        all_nights = nights(ROOT / "data", options.nights, options.crashes)
-        write_logs(all_nights, Path(name))
-        place = Path(name)
+        nights, place = drift(options.nights, options.hosts, options.seed), Path(name)
+        write_logs(nights, place)
         with ProcessPoolExecutor(options.jobs, mp_context=get_context("spawn")) as pool:
-            running = [pool.submit(simulate, policy, schedule, all_nights, place) for policy, schedule in POLICIES]
+            running = [pool.submit(simulate, policy, schedule, nights, place) for policy, schedule in POLICIES]
             figures = [one.result() for one in running]
     report(figures)
-    if options.nights >= 60:
-        write_results("nights", {
-            "nights": options.nights, "crashes": sum(len(one.crashes) for one in all_nights),
-            "policies": [asdict(one) | {"f1": one.f1} for one in figures],
-        })  # fmt: skip
-    red = [one for one in figures if one.lost or one.born < one.planted or min(one.kept) < LEAST_KEPT]
-    return int(any(one.policy == POLICIES[-1][0] for one in red))
+    sizes = {"nights": options.nights, "hosts": options.hosts, "seed": options.seed}
+    if options.nights >= NIGHTS:
+        write_results("nights", {**sizes, "policies": [one.document() for one in figures]})
+    weekly = figures[-1]
+    return int(bool(weekly.lost or weekly.hidden or weekly.alerts) or weekly.least < LEAST_KEPT)
 
 
 if __name__ == "__main__":
