@@ -35,7 +35,7 @@ from crashpath.ingest.classes import UNCLASSIFIED
 from crashpath.ingest.rules import Rules, load_rules
 
 FIELD_CASES = ROOT / "benchmarks" / "field_cases.jsonl"
-HALVES = {"a": "its kinds were mended", "b": "never tuned on", "c": "its kinds were mended", "d": "its kinds were mended"}
+HALVES = dict.fromkeys("abcd", "its kinds were mended") | {"b": "never tuned on"}
 FOLDS = 10
 WITHOUT = "crashpath without rules"
 FORCED = "  the same, no threshold"

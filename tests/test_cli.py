@@ -86,7 +86,10 @@ def test_errors_are_one_line(arguments: list[str], code: Exit, capsys: pytest.Ca
         ),
         (["nightly", "--nope"], "No such option: --nope. Run crashpath nightly --help for what is there."),
         (["drill", "--n"], "Option '--n' requires an argument. Run crashpath drill --help for what is there."),
-        (["cluster"], "No such command 'cluster'. Did you mean 'clusters'? Run crashpath --help for what is there."),
+        (
+            ["cluster"],
+            "No such command 'cluster'. Did you mean 'clusters', 'recluster'? Run crashpath --help for what is there.",
+        ),
     ],
 )
 def test_wrong_use_names_what_to_type(arguments: list[str], sentence: str, capsys: pytest.CaptureFixture[str]) -> None:

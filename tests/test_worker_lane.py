@@ -13,6 +13,7 @@ import textwrap
 import threading
 import time
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path as FilePath
 from typing import Any
 
@@ -591,7 +592,8 @@ def _files() -> list[str]:
 def _children() -> set[str]:
     found = set()
     for task in FilePath("/proc/self/task").iterdir():
-        found |= set((task / "children").read_text(encoding="ascii").split())
+        with suppress(FileNotFoundError):  # a thread that has just ended
+            found |= set((task / "children").read_text(encoding="ascii").split())
     return found
 
 
