@@ -90,9 +90,7 @@ def _stored(url: str) -> tuple[CoverageRun, int, int]:
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
 def test_a_run_that_is_ended_keeps_what_was_driven(tmp_path: Path, url: str, number: signal.Signals) -> None:
     """Ended in its middle, the command sums up what was driven, says how far it came, and keeps it; logs, too."""
-    if (
-        signal.getsignal(signal.SIGINT) is signal.SIG_IGN
-    ):  # a job in the background hands it on
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:  # a job in the background hands it on
         signal.signal(signal.SIGINT, signal.default_int_handler)
     with _drilling(tmp_path, url, *MANY, "--release", "2.1.0", "--logs", str(tmp_path / "logs")) as process:
         out = _after(process, 2)
