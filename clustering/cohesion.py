@@ -60,18 +60,6 @@ def stand(gaps: Distances, proposal: Proposal, *, tau: float = TAU) -> tuple[tup
     return tuple(sorted(tuple(sorted(row for i in rows for row in blocks[i])) for rows in merged))
 
 
-def stand_decided(
-    space: Space, gaps: Distances, proposal: Proposal, links: Links, *, tau: float = TAU
-) -> tuple[tuple[int, ...], ...]:
-    """Return the groups that stand (see ``stand``), parted and put together as people decided.
-
-    Families that people merged may be far apart, so each has to be cohesive by itself; groups that a must-link joins
-    are one, unless a cannot-link or a ``CONFLICT`` that the caller worked into ``gaps`` for two rows says otherwise.
-    """
-    apart = linked(space, gaps, Links(cannot=links.cannot))
-    return together(space, stand(apart, proposal, tau=tau), links)
-
-
 def together(
     space: Space, groups: Sequence[Sequence[int]], links: Links, alone: Iterable[int] = ()
 ) -> tuple[tuple[int, ...], ...]:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from datetime import datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.drillcells import DrillResult, Verdict
@@ -35,15 +35,6 @@ class Evidence:
     providers: tuple[str, ...] = ()
     limits: tuple[tuple[str, float], ...] = ()
     routes: tuple[tuple[str, int], ...] = ()
-
-
-def store_drills(
-    session: Session, evidence: Evidence, results: Sequence[DrillResult], mixes: Sequence[MixResult] = ()
-) -> int:
-    """Add a whole run, its drills and the routes that its sessions took, and return the run's id."""
-    run = begin_run(session, evidence)
-    add_to_run(session, run, evidence, results, mixes, {})
-    return run
 
 
 def begin_run(session: Session, evidence: Evidence) -> int:
@@ -144,13 +135,9 @@ def drill_routes(
     query = (
         select(CoverageHit.unit, func.sum(CoverageHit.hits))
         .join(CoverageRun, CoverageRun.id == CoverageHit.run_id)
-        .where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash, CoverageHit.kind == Kind.ROUTE)
+        .where(*_of_drills(model_hash, release, since), CoverageHit.kind == Kind.ROUTE)
         .group_by(CoverageHit.unit)
     )
-    if release is not None:
-        query = query.where(CoverageRun.release == release)
-    if since is not None:
-        query = query.where(CoverageRun.at >= since)
     return {route: int(count) for route, count in session.execute(query)}
 
 
@@ -158,29 +145,35 @@ def drill_policies(
     session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
 ) -> frozenset[str]:
     """Return the policies under which these artefacts were drilled."""
-    query = select(CoverageRun.detail).where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
-    if release is not None:
-        query = query.where(CoverageRun.release == release)
-    if since is not None:
-        query = query.where(CoverageRun.at >= since)
-    return frozenset(str(detail["policy"]) for detail in session.scalars(query) if detail and "policy" in detail)
+    told = told_by_drills(session, model_hash, release=release, since=since)
+    return frozenset(str(detail["policy"]) for detail in told if "policy" in detail)
 
 
 def not_driven(
     session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
 ) -> dict[tuple[str, str], dict[str, str]]:
     """Return why faults could not be driven, as it was said last: (failure class, phase) → fault → reason."""
-    query = (
-        select(CoverageRun.detail)
-        .where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
-        .order_by(CoverageRun.at, CoverageRun.id)
-    )
-    if release is not None:
-        query = query.where(CoverageRun.release == release)
-    if since is not None:
-        query = query.where(CoverageRun.at >= since)
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for detail in session.scalars(query):
-        for one in (detail or {}).get("not_driven", ()):
+    for detail in told_by_drills(session, model_hash, release=release, since=since):
+        for one in detail.get("not_driven", ()):
             found.setdefault((one["class"], one["phase"]), {})[one["fault"]] = one["why"]
     return found
+
+
+def told_by_drills(
+    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+) -> tuple[Json, ...]:
+    """Return what runs of drills of these artefacts told besides their drills, the oldest first."""
+    query = (
+        select(CoverageRun.detail)
+        .where(*_of_drills(model_hash, release, since))
+        .order_by(CoverageRun.at, CoverageRun.id)
+    )
+    return tuple(detail or {} for detail in session.scalars(query))
+
+
+def _of_drills(model_hash: str, release: str | None, since: datetime | None) -> tuple[ColumnElement[bool], ...]:
+    """The conditions on ``CoverageRun``."""
+    own = (CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
+    of_release = () if release is None else (CoverageRun.release == release,)
+    return own + of_release + (() if since is None else (CoverageRun.at >= since,))

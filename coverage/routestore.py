@@ -5,14 +5,12 @@ from __future__ import annotations
 from dataclasses import asdict
 from datetime import datetime
 
-from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.drillcells import Verdict
-from crashpath.coverage.drillstore import ORIGIN
+from crashpath.coverage.drillstore import told_by_drills
 from crashpath.coverage.routescenario import RouteResult, impossible
 from crashpath.ingest.schema import Json
-from crashpath.ingest.tables_evidence import CoverageRun
 
 ROUTES = "routes"
 """Their key in the run's detail."""
@@ -33,18 +31,9 @@ def route_reasons(
     session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
 ) -> dict[str, str]:
     """Return why edges cannot be taken with these artefacts, as route drills said it last, in every isolation."""
-    query = (
-        select(CoverageRun.detail)
-        .where(CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
-        .order_by(CoverageRun.at, CoverageRun.id)
-    )
-    if release is not None:
-        query = query.where(CoverageRun.release == release)
-    if since is not None:
-        query = query.where(CoverageRun.at >= since)
     last: dict[tuple[str, str], RouteResult] = {}
-    for detail in session.scalars(query):
-        for told in (detail or {}).get(ROUTES, ()):
+    for detail in told_by_drills(session, model_hash, release=release, since=since):
+        for told in detail.get(ROUTES, ()):
             one = RouteResult(
                 told["scenario"],
                 told["isolation"],

@@ -14,7 +14,7 @@ from typing import Literal
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.changes import Changes, Move, before_of, changes_of
+from crashpath.ingest.changes import Changes, Move, before_of, changes_of, members_by_id
 from crashpath.ingest.clusters import add_event, cluster_id
 from crashpath.ingest.links import Links
 from crashpath.ingest.store_errors import NoSuchThing
@@ -110,7 +110,8 @@ def holding(session: Session) -> Iterator[Decision]:
 def links(session: Session) -> Links:
     """Return the pairs that people want together and apart; bounded: a few signatures speak for each side.
 
-    A later decision outweighs an earlier one: what was split and then merged is together again.
+    A later decision outweighs an earlier one: what was split and then merged is together again. A merge that was taken
+    back parts as a split does, as long as its sides are in two clusters: no re-clustering does again what people undid.
     """
     home: dict[str, int | None] = {}
     must: set[frozenset[str]] = set()
@@ -123,10 +124,19 @@ def links(session: Session) -> Links:
             home.update({one: row.cluster_id for one, where in home.items() if where == row.other_id})
         home.update({move.was.id: move.new for move in moves})
         (must if row.kind == "merge" else cannot).update(_pairs(moves))
-    return Links(
-        must=frozenset(pair for pair in must if len({home[one] for one in pair}) == 1),
-        cannot=frozenset(pair for pair in cannot if len({home[one] for one in pair}) == 2),
-    )
+    must = {pair for pair in must if len({home[one] for one in pair}) == 1}
+    cannot = {pair for pair in cannot if len({home[one] for one in pair}) == 2}
+    return Links(must=frozenset(must), cannot=frozenset(cannot | (_unmerged(session) - must)))
+
+
+def _unmerged(session: Session) -> set[frozenset[str]]:
+    """Pairs of merges that were taken back, where they are in two clusters now."""
+    undone = [row for row in (session.get_one(Decision, number) for number in undoers(session)) if row.kind == "merge"]
+    pairs = {pair for row in undone for pair in _pairs(changes_of(row).moves)}
+    now = {
+        member.id: member.cluster for member in members_by_id(session, sorted({one for pair in pairs for one in pair}))
+    }
+    return {pair for pair in pairs if len({now.get(one) for one in pair} - {None}) == 2}
 
 
 def _pairs(moves: Sequence[Move]) -> Iterator[frozenset[str]]:

@@ -1,4 +1,5 @@
-"""Take a decision back, exactly: what it changed is as it was, and it is as if it had never given a link.
+"""Take a decision back, exactly: what it changed is as it was, and it gives no link. Of a merge one thing stays: that
+people parted its two sides (``decisions.links``), so that no re-clustering does again what they undid.
 
 An undo is a decision like any other, so it may be undone. What later decisions stand on is not taken away under them:
 whoever wants that undoes those first. Signatures that came in since go where their nearest exemplar goes.

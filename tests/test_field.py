@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
 from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from crashpath.coverage.drillcells import CELLS, Cell, DrillResult, none_apply
-from crashpath.coverage.drillstore import Evidence, store_drills
+from crashpath.coverage.drillstore import Evidence, add_to_run, begin_run
 from crashpath.coverage.field import Names, Standing, field_against_proof, shares
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.store import Store
@@ -28,6 +30,10 @@ def _result(
 
 def _evidence(policy: str = "breaker", model_hash: str = "abc", at: datetime = AT) -> Evidence:
     return Evidence(at, "2.1", "m", model_hash, policy, (("onnxruntime", "1"),))
+
+
+def store_drills(session: Session, evidence: Evidence, results: Sequence[DrillResult]) -> None:
+    add_to_run(session, begin_run(session, evidence), evidence, results, (), {})
 
 
 def _standing(store: Store, failure_class: str = "oom_host") -> Standing:

@@ -30,9 +30,9 @@ from crashpath.dashboard.engines import classifier
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.summary import NightSummary
 from crashpath.dashboard.testing import DIMENSION, light_clusterer
-from crashpath.ingest import deciding
+from crashpath.ingest import deciding, undoing
 from crashpath.ingest.clusters import cluster_number, known_clusters
-from crashpath.ingest.decisions import By
+from crashpath.ingest.decisions import By, links
 from crashpath.ingest.lineage import crash_mass, last_mark, resolve
 from crashpath.ingest.nights import nights
 from crashpath.ingest.store import Store, open_store
@@ -179,6 +179,18 @@ def in_one(store: Store) -> str:
     return f"C-{first:04d}"
 
 
+def beside(store: Store, name: str | None = None) -> None:
+    """Put a second cluster of one beside the only one, with a signature like its own, as a night never would."""
+    with store.write() as session:
+        (one,) = session.scalars(select(Signature))
+        copy = {c.name: getattr(one, c.name) for c in Signature.__table__.columns}
+        row = session.get_one(Row, one.cluster_id)
+        fields = {c.name: getattr(row, c.name) for c in Row.__table__.columns}
+        session.add(Row(**{**fields, "id": row.id + 1, "name": name}))
+        session.flush()
+        session.add(Signature(**{**copy, "id": one.id + "x", "cluster_id": row.id + 1}))
+
+
 MIXED = ("model file has no header at all", "model file has no header at all", "cannot bind the socket to its port")
 
 
@@ -230,14 +242,7 @@ def test_a_split_over_the_store(any_store: Store, night: Night) -> None:
 def test_a_merge_over_the_store(any_store: Store, night: Night) -> None:
     """Two clusters of one that are near become one; the old id means the other from then on."""
     night(0, MIXED[:1])
-    with any_store.write() as session:
-        (one,) = session.scalars(select(Signature))
-        copy = {c.name: getattr(one, c.name) for c in Signature.__table__.columns}
-        row = session.get_one(Row, one.cluster_id)
-        fields = {c.name: getattr(row, c.name) for c in Row.__table__.columns}
-        session.add(Row(**{**fields, "id": row.id + 1, "name": "theirs"}))
-        session.flush()
-        session.add(Signature(**{**copy, "id": one.id + "x", "cluster_id": row.id + 1}))
+    beside(any_store, name="theirs")
     done = by_hand(any_store)
     assert done is not None
     assert (done.merged, done.moved) == (1, 1)
@@ -268,6 +273,27 @@ def test_decisions_stand_over_the_store(any_store: Store, night: Night) -> None:
     with any_store.read() as session:
         assert homes(session) == before
         assert session.get_one(Row, 1).name == "both"
+
+
+def test_an_unmerge_stays_unmerged(any_store: Store, night: Night) -> None:
+    """Two that any re-clustering would put together were merged and parted by people: they stay two, until a merge."""
+    night(0, MIXED[:1])
+    beside(any_store)
+    by = By("somebody", NOW)
+    with any_store.write() as session:
+        merged = deciding.merge(session, 1, [2], by)[0].id
+        assert links(session).cannot == frozenset()
+        undone = undoing.undo(session, merged, by).decision.id
+        (pair,) = links(session).cannot
+        assert pair == frozenset(homes(session))
+    done = by_hand(any_store)
+    assert done is not None
+    assert done.moved == 0
+    with any_store.write() as session:
+        assert set(homes(session).values()) == {"C-0001", "C-0002"}
+        undoing.undo(session, undone, by)
+        assert links(session).cannot == frozenset()
+        assert len(links(session).must) == 1
 
 
 def test_a_decision_meanwhile_is_seen(any_store: Store, night: Night) -> None:

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from crashpath.clustering.affinity import square
-from crashpath.clustering.cohesion import Links, stand_decided
+from crashpath.clustering.affinity import Distances, Space, square
+from crashpath.clustering.cohesion import Links, linked, stand, together
 from crashpath.clustering.encoder import FakeEncoder
 from crashpath.clustering.items import make_item
 from crashpath.clustering.propose import Linkage, Proposal
@@ -199,6 +199,11 @@ def test_decided_groups_stand_together_and_apart() -> None:
     space = space_of(points)
     noise = Proposal((), tuple(range(5)), 5, 0, "none")
     must = Links(must=frozenset({frozenset({"a0", "b0"})}))
+
+    def stand_decided(space: Space, gaps: Distances, proposal: Proposal, links: Links) -> tuple[tuple[int, ...], ...]:
+        apart = linked(space, gaps, Links(cannot=links.cannot))
+        return together(space, stand(apart, proposal), links)
+
     assert stand_decided(space, square(space), noise, Links()) == ((0, 1, 2), (3, 4))
     assert stand_decided(space, square(space), noise, must) == ((0, 1, 2, 3, 4),)
     both = Links(must.must, frozenset({frozenset({"a1", "y"})}))
