@@ -1,13 +1,13 @@
 """How far two failures are apart: cosine of their embeddings, mended by what an embedding does not see.
 
 ``distance = embedding · (1 − cos) + words · (1 − cos of terms) + kind · [kinds differ] + frames · (1 − cos of frames)``
-in 0 … 1, over the parts that both sides have. Where a root text says little (``NullPointerException:`` and no more)
-the frames take the larger share, else a small one: two deployments that fail alike call from other code. Within one
-code base (names with a common package) they take a share of their own, because there the same words from another
-place are likely another failure; and two functions of one class are nearer than those of two. A distance
-depends on the two alone, never on their company, so that a prediction agrees with a fit. A *conflict* (classes,
-exception kinds or codes that contradict each other, or plain words that only the other side lacks) is the largest
-distance there is.
+in 0 … 1, over the parts that both sides have. Where a root text says little (``NullPointerException:`` and no more) or
+only how native code ended (``SEGV on unknown address``) the frames take the larger share, else a small one: two
+deployments that fail alike call from other code. Within one code base (names with a common package) they take a share
+of their own, because there the same words from another place are likely another failure; and two functions of one
+class are nearer than those of two. A distance depends on the two alone, never on their company, so that a prediction
+agrees with a fit. A *conflict* (classes, exception kinds or codes that contradict each other, or plain words that only
+the other side lacks) is the largest distance there is.
 """
 
 from __future__ import annotations
@@ -101,7 +101,7 @@ def softer(left: Space, right: Space) -> Distances:
     strong = np.where(_same_code(left, right), w.same_code_frames, w.frames)
     for gap, share in (
         (_gap(_text_terms(left), _text_terms(right)), np.full(near.shape, w.words)),
-        (_gap(_frame_terms(left), _frame_terms(right)), np.where(weak, w.weak_frames, strong)),
+        (_frame_gap(left, right), np.where(weak, w.weak_frames, strong)),
     ):
         known = ~np.isnan(gap)
         total += np.where(known, share * gap, 0.0)
@@ -165,7 +165,7 @@ Weighted = list[dict[str, float]]
 
 
 def _weak(space: Space) -> NDArray[np.bool_]:
-    return np.array([terms.strength < WEAK for terms in space.terms], dtype=np.bool_)
+    return np.array([item.native or item.terms.strength < WEAK for item in space.items], dtype=np.bool_)
 
 
 def _text_terms(space: Space) -> Weighted:
@@ -184,6 +184,17 @@ def _frame_terms(space: Space) -> Weighted:
                 weights.setdefault(module, space.weights.module / place)
         out.append(weights)
     return out
+
+
+def _frame_gap(left: Space, right: Space) -> Distances:
+    """Return how far the frames are apart, NaN where that cannot be said.
+
+    Of two native ends of which one has no frames, nothing says that they are one: 1.
+    """
+    gap = _gap(_frame_terms(left), _frame_terms(right))
+    native = np.logical_and.outer(*([item.native for item in side.items] for side in (left, right)))
+    one_has = np.not_equal.outer(*([bool(item.frames) for item in side.items] for side in (left, right)))
+    return np.where(native & one_has, 1.0, gap)
 
 
 def _same_code(left: Space, right: Space) -> Flags:

@@ -27,6 +27,20 @@ _GENERIC_KINDS = frozenset(
 )
 """Exception kinds that say nothing of the cause: two failures may differ in them and be the same."""
 
+_FATAL_SIGNALS = frozenset({"sigsegv", "sigabrt", "sigbus", "sigill", "sigfpe", "sigtrap", "sigsys"})
+_SANITIZER = re.compile(r"\w*sanitizer|libfuzzer")
+_SIGNAL_OF = {
+    "segv": "sigsegv",
+    "access-violation": "sigsegv",
+    "abrt": "sigabrt",
+    "bus": "sigbus",
+    "ill": "sigill",
+    "fpe": "sigfpe",
+    "trap": "sigtrap",
+    "breakpoint": "sigtrap",
+}
+"""What a sanitizer calls a signal that it caught, by the first word of its report."""
+
 
 @dataclass(frozen=True, slots=True)
 class Item:
@@ -35,7 +49,9 @@ class Item:
     ``text`` is what is embedded, ``terms`` are the words and codes of the root message. ``kind`` is the last part of
     the root's exception type in lower case, empty where it says nothing of the cause. ``frames`` are the project's
     own, innermost first, past those that only check or throw for their caller. ``cue`` is the class that the root rule
-    knows, ``None`` where it knows none.
+    knows, ``None`` where it knows none. ``native`` says that a signal or a sanitizer's report is all there is: the
+    words tell how the process ended, the same for any bug of that kind, and only the frames (those of libraries too)
+    tell where.
     """
 
     id: str
@@ -45,6 +61,7 @@ class Item:
     cue: str | None = None
     frames: tuple[str, ...] = ()
     signature: str = ""
+    native: bool = False
 
 
 def item_of(analysis: Analysis, *, id: str | None = None) -> Item:
@@ -85,20 +102,34 @@ def make_item(
     signature: str = "",
 ) -> Item:
     """Return an item from the parts of a variant; ``frames`` are innermost first."""
+    native = cue in (None, "native_crash") and is_native(root_type, root_message)
+    kept = frames if native else [one for one in frames if one.in_project]
     return Item(
         id=id,
         text=text,
         terms=terms_of(masked_message(root_message), raw=root_message),
-        kind=kind_of(root_type),
+        kind=kind_of(root_type, root_message),
         cue=cue,
-        frames=tuple(
-            f"{frame.module}:{frame.function}" for frame in past_guards([one for one in frames if one.in_project])
-        ),
+        frames=tuple(f"{frame.module}:{frame.function}" for frame in past_guards(kept)),
         signature=signature,
+        native=native,
     )
 
 
-def kind_of(exception: str) -> str:
-    """Return the telling part of an exception type: ``torch.OutOfMemoryError`` → ``outofmemoryerror``; else empty."""
+def is_native(root_type: str, message: str = "") -> bool:
+    """Whether a root only names how native code ended: a signal, a sanitizer, a backtrace, a panic of Go's runtime."""
+    name = root_type.strip().lower()
+    if name == "panic":
+        return message.startswith("runtime error: ")
+    return name in _FATAL_SIGNALS or name in {"backtrace", "segfault"} or _SANITIZER.fullmatch(name) is not None
+
+
+def kind_of(exception: str, message: str = "") -> str:
+    """Return the telling part of an exception type: ``torch.OutOfMemoryError`` → ``outofmemoryerror``; else empty.
+
+    A sanitizer is no kind of failure, but a signal that it caught is the one that would have come without it.
+    """
     last = re.split(r"[.:$/]", exception.strip())[-1].lower()
+    if _SANITIZER.fullmatch(last):
+        return _SIGNAL_OF.get(message.split(" ", 1)[0].lower(), "")
     return "" if last in _GENERIC_KINDS else last

@@ -48,6 +48,13 @@ _CODES: tuple[tuple[str, re.Pattern[str]], ...] = (
             r"|CL_[A-Z_]+|VK_ERROR_[A-Z_]+|QNN_[A-Z_]*ERROR[A-Z_]*|nccl[A-Z]\w+Error)\b"
         ),
     ),
+    (  # an access that a sanitizer forbids: beyond the end and after the free are two bugs
+        "memory",
+        re.compile(
+            r"\b((?:heap|stack|global|container|dynamic-stack|intra-object|use|double|bad|invalid|alloc)-(?:[a-z]+-)*"
+            r"(?:overflow|underflow|free|return|scope|poison|mismatch|value))\b"
+        ),
+    ),
     ("number", re.compile(r"\b[A-Za-z]+[Ss]tatus\s?[=:]\s?(-?\d{1,6})\b")),  # a vendor's own, synStatus=26
     ("cuda", re.compile(r"\bCUDA (?:driver |runtime )?error\W{1,2}([a-z][a-z -]{5,60})", re.IGNORECASE)),
     ("op", re.compile(r"\brunning ([A-Z]\w+) node\b|\bimplementation for (?:the node \S+:)?([A-Z]\w+)\(\d")),

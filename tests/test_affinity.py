@@ -89,6 +89,54 @@ def test_frames_decide_where_the_message_says_nothing() -> None:
     assert gaps[0, 1] < 0.3 < gaps[0, 2]
 
 
+SEGV = ("AddressSanitizer", "SEGV on unknown address 0x000000000018")
+OVERFLOW = ("AddressSanitizer", "heap-buffer-overflow on address 0x602000004efe")
+
+
+@pytest.mark.parametrize("root", [SEGV, OVERFLOW, ("SIGSEGV", "Segmentation fault"), ("panic", "runtime error: index")])
+def test_native_ends_are_one_only_where_their_code_is(root: tuple[str, str]) -> None:
+    """The words of a signal or a sanitizer are those of any such bug: other frames are far, and so is no stack at all.
+
+    One frame that was inlined, and callers that differ, change nothing.
+    """
+    stacks = (
+        ("Tensor::at", "gemm", "EvalOp", "Invoke", "main"),
+        ("Tensor::at", "gemm", "EvalOp", "Serve", "start"),
+        ("parse_header", "open_model", "load", "Invoke", "main"),
+        (),
+    )
+    gaps = distances(*(space(items(root, root, root, root, frames=stacks)),) * 2)
+    assert gaps[0, 1] < 0.3
+    assert min(gaps[0, 2], gaps[0, 3], gaps[2, 3]) > 0.5
+
+
+def test_a_signal_is_one_with_and_without_a_sanitizer() -> None:
+    """A sanitizer is no kind of failure: what it reports of a signal is near the signal itself, but not another's."""
+    with_it, bare, other = SEGV, ("SIGSEGV", "Segmentation fault"), ("SIGFPE", "Floating point exception")
+    found = space(items(with_it, bare, other, frames=(("at", "gemm"),) * 3))
+    gaps = distances(found, found)
+    assert gaps[0, 1] < 0.3
+    assert gaps[0, 2] == gaps[1, 2] == CONFLICT
+
+
+def test_an_access_of_another_kind_is_a_conflict() -> None:
+    """Beyond the end and after the free are two bugs, in the same function too; the size of an access is not."""
+    freed = ("AddressSanitizer", "heap-use-after-free on address 0x602000004efe")
+    found = space(items(OVERFLOW, freed, OVERFLOW, frames=(("at", "gemm"),) * 3))
+    gaps = distances(found, found)
+    assert gaps[0, 1] == CONFLICT
+    assert gaps[0, 2] < 0.3
+
+
+def test_a_stated_cause_outweighs_the_frames_of_a_signal() -> None:
+    """Where the rules know more of a cause than that native code ended, its words count as ever."""
+    said = ("SIGABRT", "Could not load library libcudnn_ops.so.9, cannot open shared object file")
+    frames = [Frame("serve", "app", True)], [Frame("train", "app", True)]
+    found = [make_item(f"i{i}", ": ".join(said), *said, cue="device_init", frames=f) for i, f in enumerate(frames)]
+    gaps = distances(space(found), space(found))
+    assert gaps[0, 1] < 0.3
+
+
 def test_distance_depends_on_the_two_alone() -> None:
     """Company moves no distance: else a prediction would not agree with a fit."""
     found = items(("E", "cannot allocate memory"), ("E", "cannot allocate host memory"), ("E", "no such file"))
