@@ -47,6 +47,7 @@ class Weights:
     module: float = 1.5
     own_words: int = 3
     own_share: float = 0.3
+    said: float = 0.8
 
 
 WEIGHTS = Weights()
@@ -118,7 +119,9 @@ def conflicts(left: Space, right: Space) -> Flags:
     out = both & ~same
     both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
     out |= both & ~same
-    return np.asarray(out | code_conflict(left, right) | word_conflict(left, right), dtype=np.bool_)
+    return np.asarray(
+        out | code_conflict(left, right) | word_conflict(left, right) | cause_conflict(left, right), dtype=np.bool_
+    )
 
 
 def code_conflict(left: Space, right: Space) -> Flags:
@@ -149,6 +152,24 @@ def word_conflict(left: Space, right: Space) -> Flags:
     least = np.minimum(own_a, own_b)
     share = np.minimum(own_a / np.maximum(size_a[:, None], 1), own_b / np.maximum(size_b[None, :], 1))
     return np.asarray((least >= w.own_words) & (share >= w.own_share), dtype=np.bool_)
+
+
+def cause_conflict(left: Space, right: Space) -> Flags:
+    """Return where one says what the other says, and behind its last colon a cause that the other knows nothing of.
+
+    What a wrapper puts in front is no cause: the words behind its colon are the other's own.
+    """
+    return _further(left, right) | _further(right, left).T
+
+
+def _further(left: Space, right: Space) -> Flags:
+    w = left.weights
+    words, causes, all = [t.words for t in left.terms], [t.cause for t in right.terms], [t.words for t in right.terms]
+    size, own = (np.array([len(one) for one in side], dtype=np.float64) for side in (words, causes))
+    new = own[None, :] - _shared(words, causes)
+    said = _shared(words, all) >= np.maximum(1.0, w.said * size)[:, None]
+    whole = np.maximum(np.array([len(one) for one in all], dtype=np.float64), 1.0)[None, :]
+    return np.asarray(said & (new >= w.own_words) & (new / whole >= w.own_share), dtype=np.bool_)
 
 
 def shared_and_differing(left: Terms, right: Terms, limit: int = 8) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -40,6 +40,8 @@ _SIGNAL_OF = {
     "breakpoint": "sigtrap",
 }
 """What a sanitizer calls a signal that it caught, by the first word of its report."""
+_OF_ONNXRUNTIME = frozenset({"invalidargument"})
+"""Kinds that say something where ONNX Runtime's status has them beside others: ``NoSuchFile``, ``InvalidProtobuf`` …"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +131,9 @@ def kind_of(exception: str, message: str = "") -> str:
 
     A sanitizer is no kind of failure, but a signal that it caught is the one that would have come without it.
     """
-    last = re.split(r"[.:$/]", exception.strip())[-1].lower()
+    *package, last = re.split(r"[.:$/]", exception.strip().lower())
     if _SANITIZER.fullmatch(last):
         return _SIGNAL_OF.get(message.split(" ", 1)[0].lower(), "")
+    if last in _OF_ONNXRUNTIME and package[:1] == ["onnxruntime"]:
+        return last
     return "" if last in _GENERIC_KINDS else last

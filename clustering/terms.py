@@ -63,11 +63,15 @@ _CODES: tuple[tuple[str, re.Pattern[str]], ...] = (
 
 @dataclass(frozen=True, slots=True)
 class Terms:
-    """Terms of one text. ``words`` are plain, ``names`` are identifiers, ``codes`` are ``family=code``."""
+    """Terms of one text. ``words`` are plain, ``names`` are identifiers, ``codes`` are ``family=code``.
+
+    ``cause`` are the plain words that stand behind the last colon alone: what the text says of why.
+    """
 
     words: frozenset[str]
     names: frozenset[str]
     codes: frozenset[str]
+    cause: frozenset[str] = frozenset()
 
     @property
     def strength(self) -> int:
@@ -85,6 +89,17 @@ def terms_of(text: str, *, raw: str | None = None) -> Terms:
     """
     text = _TYPE.sub(" ", text, count=1)
     plain = _PLACEHOLDER.sub(" ", text)
+    words, names = _split(plain)
+    before, colon, behind = plain.rpartition(": ")
+    cause = _split(behind)[0] - _split(before)[0] if colon else set()
+    source = text if raw is None else raw
+    found = ((family, match[match.lastindex or 0].lower()) for family, p in _CODES for match in p.finditer(source))
+    codes = {f"{family}={code}" for family, code in found if not code.endswith("_success")}
+    return Terms(frozenset(words), frozenset(names), frozenset(codes), frozenset(cause))
+
+
+def _split(plain: str) -> tuple[set[str], set[str]]:
+    """Return the plain words and the names of a text."""
     words: set[str] = set()
     names: set[str] = set()
     for token in _TOKEN.findall(plain):
@@ -92,10 +107,7 @@ def terms_of(text: str, *, raw: str | None = None) -> Terms:
             names.add(token.lower())
         elif token.lower() in _NEGATIONS or (len(token) > 2 and token.lower() not in _STOP):
             words.add(_stem(token.lower()))
-    source = text if raw is None else raw
-    found = ((family, match[match.lastindex or 0].lower()) for family, p in _CODES for match in p.finditer(source))
-    codes = {f"{family}={code}" for family, code in found if not code.endswith("_success")}
-    return Terms(frozenset(words), frozenset(names), frozenset(codes))
+    return words, names
 
 
 def family(code: str) -> str:

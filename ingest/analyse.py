@@ -103,8 +103,8 @@ class Analyser:
 
 
 def _digest(record: Record) -> bytes:
-    """Digest of the text and of the levels of its lines, which the root rules see too."""
+    """Digest of the text, and of what parsers and root rules see of the marks: levels, and which lines have a time."""
     state = blake2b(record.text.encode("utf-8", "surrogatepass"), digest_size=16)
     for mark in record.marks:
-        state.update((mark.level or "").encode() + b"\0")
+        state.update((mark.level or "").encode() + (b"\0" if mark.at is None else b"\1"))
     return state.digest()

@@ -1,8 +1,8 @@
 """Where the message of an exception ends: at the next log entry.
 
 A message may go on over many lines, and a parser sees text alone, without what stood in front of it. The marks know
-better: a line that a logger gave another level than the exception's own line is an entry of its own, a healthy one
-or what was said of the failure afterwards, and no part of the message.
+better: a line that a logger gave another level than the exception's own line, or a time where that line has none, is
+an entry of its own, a healthy one or what was said of the failure afterwards, and no part of the message.
 """
 
 from __future__ import annotations
@@ -23,13 +23,14 @@ def end_messages(parsed: Parsed, text: str, marks: Sequence[Mark]) -> Parsed:
 
 def _ended(thrown: Thrown, lines: Sequence[str], marks: Sequence[Mark]) -> Thrown:
     said = thrown.message.split("\n")
-    own = marks[thrown.line].level if thrown.line < len(marks) else None
+    own = marks[thrown.line] if thrown.line < len(marks) else Mark()
     position = thrown.line
     for n, words in enumerate(said[1:], start=1):
         position = _next(lines, position + 1, words.strip())
         if position >= len(marks):
             return thrown  # a message that was put together otherwise
-        if marks[position].level not in (None, own):
+        mark = marks[position]
+        if mark.level not in (None, own.level) or (mark.at is not None and own.at is None):
             return replace(thrown, message="\n".join(said[:n]).rstrip())
     return thrown
 

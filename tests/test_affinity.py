@@ -40,13 +40,21 @@ def space(found: list[Item]) -> Space:
         (("SIGSEGV", "worker died"), ("SIGBUS", "worker died")),
         (("ImportError", "model could not be loaded"), ("PermissionError", "model could not be loaded")),
         (
+            ("onnxruntime.InvalidArgument", "Load model from a.onnx failed:No graph was found in the protobuf."),
+            ("onnxruntime.InvalidProtobuf", "Load model from a.onnx failed:Protobuf parsing failed."),
+        ),
+        (
+            ("Error", "cannot resolve the model store: name not known"),
+            ("Error", "cannot resolve the model store: name not known: the tenant's budget for queries is spent"),
+        ),
+        (
             ("RuntimeError", "cuDNN error: CUDNN_STATUS_EXECUTION_FAILED"),
             ("RuntimeError", "cuDNN error: CUDNN_STATUS_NOT_INITIALIZED"),
         ),
     ],
 )
 def test_same_words_other_cause_is_a_conflict(left: tuple[str, str], right: tuple[str, str]) -> None:
-    """Another status, errno, signal, kind or stated cause forbids one cluster, however alike the words are."""
+    """Another status, errno, signal, kind, stated or further cause forbids one cluster, however alike the words are."""
     found = space(items(left, right))
     assert distances(found, found)[0, 1] == CONFLICT
 
@@ -55,6 +63,10 @@ def test_same_words_other_cause_is_a_conflict(left: tuple[str, str], right: tupl
     ("left", "right"),
     [
         (("OSError", "[Errno 13] Permission denied: '/.cache'"), ("OSError", "[Errno 13] Permission denied: '/data'")),
+        (
+            ("Error", "no space left on the device"),
+            ("Error", "the worker could not store its results: no space left on the device"),
+        ),
         (
             ("RuntimeError", "CUDA out of memory. Tried to allocate 2.00 GiB"),
             ("OutOfMemoryError", "CUDA out of memory. Tried to allocate 512.00 MiB"),

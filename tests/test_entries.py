@@ -11,6 +11,7 @@ from crashpath.ingest.model import Record
 from crashpath.ingest.read import split_lines
 from crashpath.ingest.rules import load_rules
 from crashpath.ingest.split import SplitOptions, Splitter
+from crashpath.ingest.whole import one_record
 
 RULES = load_rules()
 TRACE = """2026-03-01 00:00:01,000 ERROR server: request 1 failed
@@ -30,9 +31,12 @@ AFTER = {
 }
 
 
+OPTIONS = SplitOptions(as_of=datetime(2026, 3, 2, tzinfo=UTC), is_failure=RULES.is_failure)
+
+
 def first_record(text: str) -> Record:
     """The first record of a log."""
-    splitter = Splitter("x", SplitOptions(as_of=datetime(2026, 3, 2, tzinfo=UTC), is_failure=RULES.is_failure), 0)
+    splitter = Splitter("x", OPTIONS, 0)
     items = [item for raw in split_lines(iter([text.encode()])) for item in splitter.feed(raw)]
     return next(item for item in (*items, *splitter.close()) if isinstance(item, Record))
 
@@ -53,3 +57,14 @@ def test_a_message_goes_on_over_lines_without_a_level() -> None:
     assert analyser.analyse(first_record(TRACE + more)).parsed.chain[0].message == f"{ALONE}\n{more.rstrip()}"
     levelled = "".join(f"ERROR 03-01 00:00:01 [core.py:7] {line}\n" for line in (TRACE + more).splitlines()[1:])
     assert analyser.analyse(first_record(levelled)).parsed.chain[0].message == f"{ALONE}\n{more.rstrip()}"
+
+
+def test_a_line_with_a_time_of_its_own_is_no_part_of_a_message_without_one() -> None:
+    """A trace that was printed ends at the next stamped line, though the level there is not one that is known."""
+    analyser = Analyser(RULES, redacting=False)
+    bare = "".join(line + "\n" for line in TRACE.splitlines()[1:])
+    record = one_record(bare + "2026-03-01T00:00:02Z warning worker 7 is replaced\n", source="x", options=OPTIONS)
+    assert analyser.analyse(record).parsed.chain[0].message == ALONE
+    stamped = "".join(f"2026-03-01T00:00:02Z {line}\n" for line in [*bare.splitlines(), "and a second line of it"])
+    record = one_record(stamped, source="x", options=OPTIONS)
+    assert analyser.analyse(record).parsed.chain[0].message == f"{ALONE}\nand a second line of it"
