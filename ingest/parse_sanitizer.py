@@ -10,7 +10,11 @@ from crashpath.ingest.model import Frame, Thrown
 from crashpath.ingest.native_stack import find_stacks
 from crashpath.ingest.piece import Format, Piece, line_at
 
-_HEAD = re.compile(r"(?:ERROR|WARNING): ((?:\w+Sanitizer|libFuzzer)):? ([^\n]*)")
+_HEAD = re.compile(  # a logger takes the level off the line
+    r"(?:(?:ERROR|WARNING): |^(?=\w+Sanitizer: (?:\S+ on (?:unknown )?address|attempting |detected |use-of-)))"
+    r"((?:\w+Sanitizer|libFuzzer)):? ([^\n]*)",
+    re.M,
+)
 _UNDEFINED = re.compile(r"^[ \t]*(\S+?)(?::\d+){1,2}: runtime error: ([^\n]*)", re.M)
 _WHERE = re.compile(r" ?\((?:pc|bp|sp) [^)\n]*\)| at pc 0x\S+(?: bp \S+)?(?: sp \S+)?| in thread T\d+:?$| T\d+\)?$")
 _SIGNALS = {

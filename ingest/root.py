@@ -29,6 +29,7 @@ _KILLED = frozenset(
 )
 _DEATHS = _KILLED | {"abort"}
 """Rules of lines that tell how a process died; one aborts itself also because it waited too long."""
+_SIGNAL_LINE = re.compile(r"\W*(?:\w+ )?[Ss]ignal \d+ \(SIG[A-Z]+\)")  # Android tells the words later
 _IN_VAIN = frozenset({"network_auth", "hang", "load_timeout"})
 _SOURCE = ("    ", "\t")  # what a traceback puts in front of the source line under a frame
 _INNERMOST = 5  # frames, and lines above an exception, that tell what was being built
@@ -68,12 +69,44 @@ def find_root(text: str, parsed: Parsed, rules: Rules, marks: Sequence[Mark] = (
     seen = [_NOTHING if skip[i] or not line else _judge(rules.match(line, text)) for i, line in enumerate(lines)]
     spans = _spans(parsed.chain, len(lines))
     found = [*_from_chain(parsed.chain, rules, text), *_from_lines(seen, spans, parsed.chain, marks)]
-    found = _before_death(found)
+    found = _before_death([*found, *_before_abort(found, seen, parsed, marks)])
     if found:
-        best = min(found, key=lambda c: (-c.rank, c.confirms, c.order))
+        best = _in_full(min(found, key=_preference), found, lines)
         if best.rank >= WEAK_RANK or not _severe_words(seen, marks):
             return _rooted(best, lines, seen, parsed)
     return _fallback(lines, seen, parsed, marks)
+
+
+def _preference(one: _Candidate) -> tuple[float, bool, float]:
+    return -one.rank, one.confirms, one.order
+
+
+def _in_full(best: _Candidate, found: list[_Candidate], lines: list[str]) -> _Candidate:
+    """Return the exception that says why a process died, where the line is only a frame or names the signal."""
+    if best.thrown is not None or best.rule is None:
+        return best
+    if best.rule.id == "native-frames-only":
+        whole = [one for one in found if one.thrown is not None and one.thrown.frames and one.line < best.line]
+        return min(whole, key=_preference, default=best)._replace(rule=best.rule)
+    if _SIGNAL_LINE.match(lines[best.line]) is None:
+        return best
+    told = [one for one in found if one.thrown is not None and one.thrown.message and one.rule == best.rule]
+    return min(told, key=_preference, default=best)
+
+
+def _before_abort(
+    found: list[_Candidate], seen: list[_Line], parsed: Parsed, marks: Sequence[Mark]
+) -> list[_Candidate]:
+    """Return what a program said before it aborted (a fatal error, its last FATAL line) where no rule knows more."""
+    abort = next((one for one in found if one.rule is not None and one.rule.id == "abort"), None)
+    if abort is None or any(one.rank > abort.rank for one in found) or parsed.signal not in (None, "SIGABRT"):
+        return []
+    until = range(min(abort.line, len(marks)))
+    line = max((i for i in until if marks[i].level == "FATAL" and seen[i] == _NOTHING), default=-1)
+    if line >= 0:
+        return [abort._replace(line=line, order=line - 0.5, thrown=None)]
+    said = (one for one in found if one.thrown is not None and one.thrown.type == "Fatal error" and one.rule is None)
+    return [one._replace(rank=abort.rank, rule=abort.rule) for one in said if one.line < abort.line]
 
 
 def _before_death(found: list[_Candidate]) -> list[_Candidate]:

@@ -45,7 +45,8 @@ _STOP = re.compile(
     | \$[ ] | >>>[ ] | [\w.-]+@[\w.-]+[: ][^\n]{{0,60}}[#$](?:[ ]|$)
     | Program[ ]received[ ]signal | Thread[ ]\d+ | terminate[ ]called
     | Segmentation[ ]fault | Aborted\b | Killed\b | Illegal[ ]instruction | Bus[ ]error
-    | Fatal[ ]Python[ ]error | \*\*\*[ ] | free\(\): | malloc | double[ ]free | munmap_chunk
+    | Fatal[ ]Python[ ]error | \w*Sanitizer:[A-Z] | ==\d+== | \*\*\*[ ]
+    | free\(\): | malloc | double[ ]free | munmap_chunk
     | Process[ ][\w-]+-\d+ | \S+:[ ]line[ ]\d+: | Exception[ ](?:ignored[ ])?in[ ] | \[(?:W|E|F|I)\b | srun: | \#\d+[ ]
     | /\S+\.(?:py|cc|cpp|cu|h):\d+ | -{{20,}}[ \t]*$ | ={{20,}}[ \t]*$ | [╭╰]
     | [ \t]*\n[ \t]*\n

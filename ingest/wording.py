@@ -1,4 +1,4 @@
-"""Wording of single lines: which are only echoes of source code, and what a line says without its wrapping."""
+"""Wording of single lines: which only echo source code or a command, and what a line says without its wrapping."""
 
 from __future__ import annotations
 
@@ -12,8 +12,13 @@ _EXCEPTION = re.compile(
 )
 _CARETS = re.compile(r"\s*[\^~]+(?:[\^~ ]*)(?: <--- HERE)?$")
 _SNIPPET = re.compile(r"(?:-+> ?|\s+)\d+ .*|-+> \d+")
-_PYTHON = re.compile(r"^\s*(?:raise \w|except \w|return \w|assert |if not |print\(|logger\.|logging\.)")
-_SHELL = re.compile(r"^[\w.-]+@[\w.-]+:\S*[$#] ")
+_CALL = re.compile(
+    r"^\s*(?:\[(?:Environment|Command line)\]|(?:Running )?[Cc]ommand(?: line)?:|Running: /"
+    r"|(?:\$ |export )?[A-Z]\w+_OPTIONS ?=)"
+)
+_CAUGHT = re.compile(r"\w*(?:Sanitizer:DEADLY ?SIGNAL|SAN:(?:DEADLY ?SIGNAL|SIG[A-Z]+))$")
+_REPORT = 4
+"""Lines in which the report follows that a sanitizer announced."""
 # Wrapping in front of what is meant: ORT's log brackets and error grammar, glog heads, C++ source places.
 _WRAPPING = (
     re.compile(r"^\s*(?:\d{4}-\d\d-\d\d \d\d:\d\d:\d\d\.\d+ )?\[[EWFIV]:[^\]]*\] "),
@@ -29,7 +34,10 @@ _HEAD = re.compile(
 
 
 def echoes(lines: Sequence[str]) -> list[bool]:
-    """Mark the lines that only repeat source code under a stack frame, or point into it."""
+    """Mark the lines that only repeat source code under a stack frame, point into it, or repeat how it was called.
+
+    What a sanitizer says on catching a signal is one of them too, where its report follows.
+    """
     marked: list[bool] = []
     below = False  # whether the line above is a frame, or source code below one
     depth = 0
@@ -40,7 +48,11 @@ def echoes(lines: Sequence[str]) -> list[bool]:
             below, depth = True, indent
         elif below and (not line.strip() or indent <= depth) and not _code_without_indent(line, marked, lines):
             below = False
-        marked.append(is_frame or below or _is_pointer(line))
+        marked.append(is_frame or below or _is_pointer(line) or _CALL.match(line) is not None)
+    for i, line in enumerate(lines):
+        if line[-6:] == "SIGNAL" or "SAN:SIG" in line:
+            follows = any("Sanitizer: " in later for later in lines[i + 1 : i + 1 + _REPORT])
+            marked[i] = marked[i] or (follows and _CAUGHT.search(line) is not None)
     return marked
 
 

@@ -3,6 +3,7 @@
 import pytest
 
 from crashpath.ingest.model import Frame, Mark, Parsed, Role, Thrown
+from crashpath.ingest.parse import parse
 from crashpath.ingest.root import find_root
 from crashpath.ingest.rules import Rule, Rules, load_rules
 
@@ -206,3 +207,70 @@ def test_the_same_arena_is_of_the_device_only_where_a_device_is_spoken_of() -> N
     line = "bfc_arena.cc:376 AllocateRawInternal(size_t) Failed to allocate memory for requested buffer of size 99"
     assert find_root(line, PLAIN, RULES).failure_class == "oom_host"
     assert find_root(f"providers: CUDAExecutionProvider\n{line}", PLAIN, RULES).failure_class == "oom_device"
+
+
+REPORT = """==77==ERROR: AddressSanitizer: {what} on unknown address 0x000000000018 (pc 0x4f2ae7 bp 0x7ffe sp 0x7ffd T0)
+    #0 0x4f2ae7 in gemm::tile(float*) /srv/gemm.cc:48:11
+    #1 0x4f2bb1 in serve /srv/serve.cc:23:3
+"""
+
+
+def rooted(text: str, *marks: Mark) -> str:
+    lines = text.count("\n") + 1
+    root = find_root(text, parse(text), RULES, (*marks, *(Mark(None),) * lines)[:lines])
+    return f"{root.type}: {root.message}" if root.type else root.message
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        "[Environment] ASAN_OPTIONS=handle_abort=1:exitcode=77",
+        "$ ASAN_OPTIONS=handle_abort=1 ./server",
+        "Command: /srv/server --on-abort SIGABRT",
+        "AddressSanitizer:DEADLYSIGNAL",
+        "ASAN:SIGSEGV",
+        "UndefinedBehaviorSanitizer:DEADLYSIGNAL",
+    ],
+)
+def test_how_it_was_called_and_what_announces_a_report_are_no_cause(before: str) -> None:
+    """Rule: neither a command with its environment nor a sanitizer's word on catching a signal hides its report."""
+    text = f"{before}\n====\n{REPORT.format(what='SEGV')}"
+    assert rooted(text) == "AddressSanitizer: SEGV on unknown address 0x000000000018"
+
+
+def test_a_report_without_its_level_is_one() -> None:
+    """Rule: a logger that took the level off the line hides no report."""
+    text = REPORT.format(what="SEGV").removeprefix("==77==ERROR: ")
+    assert [(one.type, one.frames[-1].function) for one in parse(text).chain] == [("AddressSanitizer", "gemm::tile")]
+
+
+def test_an_announcement_without_report_stays_the_root() -> None:
+    """Rule: where the report was cut off, the announcement is all there is."""
+    assert rooted("loading\nAddressSanitizer:DEADLYSIGNAL") == "AddressSanitizer:DEADLYSIGNAL"
+
+
+def test_what_a_program_said_before_it_aborted_is_the_root() -> None:
+    """Rule: the last line at FATAL, or a fatal error, says why a program aborted; of another signal it says nothing."""
+    report = REPORT.format(what="ABRT")
+    fatal = "arena is full: 3 of 3 blocks\n"
+    assert rooted(fatal + report, Mark("FATAL")) == fatal.strip()
+    assert rooted(fatal + report, Mark("INFO")).startswith("AddressSanitizer: ABRT")
+    assert rooted(fatal + REPORT.format(what="SEGV"), Mark("FATAL")).startswith("AddressSanitizer: SEGV")
+    assert (
+        rooted(f"#\n# Fatal error in src/arena.cc, line 12\n# arena is full\n#\n{report}")
+        == "Fatal error: arena is full"
+    )
+
+
+def test_a_line_of_a_signal_yields_to_the_message_of_its_abort() -> None:
+    """Rule: Android names the signal first and says later why; the reason is the root."""
+    tombstone = "Fatal signal 6 (SIGABRT), code -6 in tid 17 (server)\nsignal 6 (SIGABRT), code -6 (SI_TKILL)\n"
+    message = "Abort message: 'arena.cc:12 CHECK_EQ(used, size) failed: 3 vs. 4'\nbacktrace:\n"
+    stack = "    #0 0x00084fe6 in abort /bionic/libc/abort.cpp:47\n    #1 0x000bf682 in arena::grow() arena.cc:12:9\n"
+    assert rooted(tombstone + message + stack) == "SIGABRT: arena.cc:12 CHECK_EQ(used, size) failed: 3 vs. 4"
+
+
+def test_a_frame_is_no_root_where_its_report_stands() -> None:
+    """Rule: a native frame alone says that native code ended; the report above it says how."""
+    text = f"==77== ERROR: libFuzzer: deadly signal\n{REPORT.partition(chr(10))[2]}"
+    assert rooted(text) == "libFuzzer: deadly signal"
