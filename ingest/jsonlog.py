@@ -70,7 +70,7 @@ def open_json(text: str) -> Inside | None:
     if fields is None:
         return None
     said = _said(fields)
-    if not said:
+    if not said and not _is_blank_line(fields):
         return None
     host = _first(fields, HOST)
     facts = Facts(
@@ -83,6 +83,12 @@ def open_json(text: str) -> Inside | None:
         attempt_id=_first(fields, ATTEMPT),
     )
     return Inside(said, _level(fields), _first(fields, STAMP), _first(fields, WRITER), facts)
+
+
+def _is_blank_line(fields: dict[str, object]) -> bool:
+    """Whether a container runtime wraps an empty line: a trace goes on behind it."""
+    log = fields.get("log")
+    return isinstance(log, str) and not log.strip() and "stream" in fields
 
 
 def _fields(text: str) -> dict[str, object] | None:

@@ -64,6 +64,12 @@ def test_dockers_file_is_opened_down_to_the_loggers_line() -> None:
     assert (line.text, line.level) == ("ready", "INFO")
 
 
+def test_an_empty_line_in_a_runtimes_wrapping_is_an_empty_line() -> None:
+    """Docker wraps the empty lines of a trace too; what is no line of a container stays as it is."""
+    assert peel('{"log":"\\n","stream":"stderr","time":"2025-01-02T03:04:05.6Z"}').text == ""
+    assert peel('{"log": "", "level": "info"}').text == '{"log": "", "level": "info"}'
+
+
 def test_a_json_line_behind_prefixes_is_opened() -> None:
     """Compose and journald put their prefixes before JSON."""
     line = peel('api-1  | {"level": "warn", "msg": "slow", "hostname": "h1", "release": "1.2"}')
