@@ -119,9 +119,9 @@ def conflicts(left: Space, right: Space) -> Flags:
     out = both & ~same
     both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
     out |= both & ~same
-    return np.asarray(
-        out | code_conflict(left, right) | word_conflict(left, right) | cause_conflict(left, right), dtype=np.bool_
-    )
+    for more in (code_conflict, word_conflict, cause_conflict, kind_conflict):
+        out |= more(left, right)
+    return np.asarray(out, dtype=np.bool_)
 
 
 def code_conflict(left: Space, right: Space) -> Flags:
@@ -170,6 +170,19 @@ def _further(left: Space, right: Space) -> Flags:
     said = _shared(words, all) >= np.maximum(1.0, w.said * size)[:, None]
     whole = np.maximum(np.array([len(one) for one in all], dtype=np.float64), 1.0)[None, :]
     return np.asarray(said & (new >= w.own_words) & (new / whole >= w.own_share), dtype=np.bool_)
+
+
+def kind_conflict(left: Space, right: Space) -> Flags:
+    """Return where one has an exception kind of its own, the other says enough in words, and they share no term.
+
+    Their frames alone would make them one: the same line that loads a model meets many failures.
+    """
+    a, b = ([item.kind for item in side.items] for side in (left, right))
+    _, same = _equal(a, b)
+    telling = np.logical_or.outer([kind != "" for kind in a], [kind != "" for kind in b])
+    enough = np.logical_or.outer(~_weak(left), ~_weak(right))
+    shared = _product(_text_terms(left), _text_terms(right))
+    return np.asarray(telling & ~same & enough & (shared == 0), dtype=np.bool_)
 
 
 def shared_and_differing(left: Terms, right: Terms, limit: int = 8) -> tuple[tuple[str, ...], tuple[str, ...]]:

@@ -40,6 +40,10 @@ def space(found: list[Item]) -> Space:
         (("SIGSEGV", "worker died"), ("SIGBUS", "worker died")),
         (("ImportError", "model could not be loaded"), ("PermissionError", "model could not be loaded")),
         (
+            ("onnxruntime.ModelRequiresCompilation", "SystemError : 13"),
+            ("RuntimeError", "unexpected end of the file, it might be corrupted: the exporter wrote less"),
+        ),
+        (
             ("onnxruntime.InvalidArgument", "Load model from a.onnx failed:No graph was found in the protobuf."),
             ("onnxruntime.InvalidProtobuf", "Load model from a.onnx failed:Protobuf parsing failed."),
         ),
