@@ -21,7 +21,8 @@ _GENERIC_KINDS = frozenset(
         """
         exception error runtimeerror valueerror oserror ioerror systemerror assertionerror fail runtimeexception
         invalidargument argumenterror illegalargumentexception illegalstateexception onnxruntimeexception epfail
-        keyboardinterrupt systemexit throwable fatal log plain nativeerror baseexception exceptiongroup traceback onnxruntime assertion
+        keyboardinterrupt systemexit throwable fatal log plain nativeerror baseexception exceptiongroup traceback
+        onnxruntime assertion
         """,
     )
 )
