@@ -51,6 +51,7 @@ BENCHMARKS = (
     Benchmark("keys", "native stacks beside plain keys", data=("casr", "clusterfuzz")),
     Benchmark("peers", "the same logs through crashpath, BERTopic, TF-IDF + HDBSCAN and Drain3", module="bertopic"),
     Benchmark("curve", "what a night costs over its records, grown by repetition"),
+    Benchmark("splitting", "failures of one writer kept apart, failures of several stages kept whole"),
     Benchmark("nights", "60 nights of drifting logs: ids, births, decisions; formed anew never, nightly, weekly"),
     Benchmark("inputs", "wrong input: exit code, sentence, nothing lost"),
     Benchmark("invariance", "order, day, threads and process change nothing, over nights and in group"),

@@ -9,10 +9,12 @@ from crashpath.ingest.fate import Fate
 from crashpath.ingest.lines import Line
 from crashpath.ingest.model import Facts, Record
 from crashpath.ingest.opening import AFTERMATH, INTERPRETER, KERNEL_END, KERNEL_LINES, Kind, same_words, trace_goes_on
+from crashpath.ingest.pause import Tail
 from crashpath.ingest.told import MOST_IDLE, Told, Trace
 
 MOST_SECONDS = 60.0
 _INDENTED = frozenset({Kind.PYTHON, Kind.FRAME, Kind.THROWN})
+_ENDLESS = frozenset({Kind.NATIVE, Kind.FRAME, Kind.THROWN})  # traces that no line of their own ends
 _TRIM_AT = 2 * RECORD_BYTES
 
 
@@ -20,7 +22,7 @@ class Gathering:
     """The lines of one failure so far, and where in a trace they are."""
 
     __slots__ = (
-        "_calm", "_chained", "_head", "_idle", "_mode", "_pending", "_pending_last", "_size", "_tail",
+        "_calm", "_chained", "_head", "_idle", "_mode", "_pending", "_pending_last", "_size", "_stamp", "_tail",
         "_told", "_trace_at", "_trace_bare", "_trace_level", "_trace_lines",
         "at", "first", "kept", "last", "marked", "touched", "truncated",
     )  # fmt: skip
@@ -46,7 +48,8 @@ class Gathering:
         self._calm = False
         self._pending: int | None = None
         self._pending_last = 0
-        self._tail: int | None = None
+        self._stamp: str | None = None
+        self._tail = Tail()
         self._told = Told()
 
     @property
@@ -110,7 +113,10 @@ class Gathering:
             return None
         line = kept.line
         if self._interposed(line):
-            return Fate.BETWEEN
+            if mode not in _ENDLESS or self.later(kept) <= self._told.fresh(line.stamp):
+                return Fate.BETWEEN
+            fate = self._end_trace(self._head)
+            return fate if fate is Fate.SPLIT else None
         self._trace_lines += 1
         if mode is Kind.KERNEL:
             return self._kernel(kept)
@@ -150,15 +156,20 @@ class Gathering:
             return Fate.CLOSE_BEFORE
         if Kind.ERROR <= kind <= Kind.AFTERMATH:
             self._told.known |= kind is not Kind.ERROR
-            if self._told.traces and self._tail is None and (self._idle or kept.at != self.at):
-                self._tail = len(self.kept)
+            if self._idle or kept.at != self.at:
+                self._lengthen(kept)
             words = same_words(kept.line.text)
-            self._told.say(words)
+            self._told.say(words, kept.at)
             self._told.see(words, kept.at, len(self.kept))
             self._significant(kept)
             return Fate.JOINED
         self._quiet(kept, kind)
         return Fate.JOINED
+
+    def _lengthen(self, kept: Kept) -> None:
+        """Let what may announce a trace begin at an error line, where nothing does or it comes after a pause."""
+        if self._told.traces or self.later(kept) > self._told.fresh(kept.line.stamp):
+            self._tail.reach(len(self.kept), self.later(kept), self._told.fresh(kept.line.stamp))
 
     def split_off(self) -> Gathering:
         """Part with the lines of the second failure; what stays is ready to be closed."""
@@ -194,7 +205,7 @@ class Gathering:
         return not line.bare and (self._trace_bare or line.level != self._trace_level)
 
     def _open_trace(self, kept: Kept, kind: Kind) -> Fate:
-        self._start_trace(kept, kind, len(self.kept) if self._tail is None else self._tail)
+        self._start_trace(kept, kind, len(self.kept))
         self._significant(kept)
         text = kept.line.text
         if "\n" in text:  # a logger's line that holds the whole trace
@@ -212,7 +223,7 @@ class Gathering:
         start = max(start, 0)
         before = self.kept[start] if self.kept else kept
         headed = kept.line.text.lstrip().startswith("at ") and before.line.text.strip() != ""
-        self._start_trace(before, Kind.FRAME, start if self._tail is None else min(self._tail, start))
+        self._start_trace(before, Kind.FRAME, start)
         if not headed:
             self._pending = None
         self._significant(kept)
@@ -221,7 +232,8 @@ class Gathering:
     def _start_trace(self, head: Kept, kind: Kind, start: int) -> None:
         if head.line.text.startswith(INTERPRETER) and (not self._idle or "interpreter" in self.kept[-1].line.text):
             self._chained = True  # it is the rest of a message
-        if self._told.traces and not self._chained:
+        start = self._tail.reach(start, self.later(head), self._told.fresh(head.line.stamp))
+        if not self._chained and self._told.is_apart(self._tail.pause, head.line.stamp):
             self._pending = max(start, 1)
             self._pending_last = min(self.last, self._pending)
         self._told.known = True
@@ -233,13 +245,13 @@ class Gathering:
         self._trace_lines = 0
 
     def _end_trace(self, final: str) -> Fate:
-        native = self._mode is Kind.NATIVE
+        trace = Trace(same_words(final), self._trace_bare, self._trace_at, self._mode is Kind.NATIVE)
+        pause = self._tail.pause
         self._mode = None
-        self._tail = None
+        self._tail.forget()
         self._chained = False
-        trace = Trace(same_words(final), self._trace_bare, self._trace_at)
         self._told.see(trace.words, trace.at, len(self.kept))
-        joined = self._pending is None or self._told.echoes(trace) or self._told.follows(trace, final, native)
+        joined = self._pending is None or self._told.is_same(trace, final, pause, self._stamp)
         if joined:
             self._pending = None
         self._told.traces.append(trace)
@@ -261,9 +273,10 @@ class Gathering:
         self._add(kept)
         self._idle += 1
         if kept.line.level == "WARNING":
-            self._told.say(same_words(text))
+            self._told.say(same_words(text), kept.at)
         if kind is Kind.BENIGN:
             self._calm = True
+            self._told.went_on(kept)
         elif not self._calm and text.strip():
             self.last = len(self.kept)
 
@@ -271,10 +284,11 @@ class Gathering:
         self._add(kept)
         self.last = len(self.kept)
         self._idle = 0
-        self._calm = False
+        self._calm = self._told.worked = False
         self.marked = self.touched
         if kept.at is not None:
             self.at = kept.at
+            self._stamp = kept.line.stamp
             self._told.clocks.saw(kept.at, kept.line.stamp)
 
     def _add(self, kept: Kept) -> None:
@@ -297,4 +311,4 @@ class Gathering:
         self.last = moved(self.last)
         self._pending_last = moved(self._pending_last)
         self._pending = None if self._pending is None else moved(self._pending)
-        self._tail = None if self._tail is None else moved(self._tail)
+        self._tail.at = None if self._tail.at is None else moved(self._tail.at)

@@ -430,3 +430,37 @@ def test_lines_of_another_thread_do_not_break_a_java_trace() -> None:
     )
     (record,) = records(text)
     assert record.text.endswith("... 2 more")
+
+
+DENIED, UNKNOWN = "PermissionError: [Errno 13] Permission denied: '/models/a'", "KeyError: 'unk_token'"
+FAILED = "2026-03-01 00:00:{0:02},000 ERROR request failed\n{1}{2}\n"
+
+
+def test_another_failure_after_a_pause_is_another_record() -> None:
+    """Two failures of one writer that are seconds apart, and wait for nothing, are two records; each with its line."""
+    for gap in (3, 20):
+        told = [
+            record.splitlines()
+            for record in texts(FAILED.format(1, TRACE, DENIED) + FAILED.format(1 + gap, TRACE, UNKNOWN))
+        ]
+        assert [(lines[0], lines[-1]) for lines in told] == [("request failed", DENIED), ("request failed", UNKNOWN)]
+
+
+def test_another_failure_after_other_work_is_another_record() -> None:
+    """An error line with words of its own, after the writer told of work that went well, is another failure."""
+    work = "2026-03-01 00:00:04,000 INFO request 12 finished in 8 ms\n"
+    other = "2026-03-01 00:00:05,000 ERROR tokenizer has no vocabulary\n"
+    first, second = texts(FAILED.format(1, TRACE, DENIED) + work + other)
+    assert first.endswith(DENIED)
+    assert second.endswith("tokenizer has no vocabulary")
+
+
+def test_who_waited_is_no_other_failure() -> None:
+    """What times out, loses its peer or is tried again because of a failure stays with it, seconds later."""
+    for later in (
+        "ERROR request 7 timed out: no answer of the worker",
+        "ERROR worker process 811 died, restarting in 10 s",
+        "WARNING attempt 2 of 3 failed",
+    ):
+        (record,) = texts(FAILED.format(1, TRACE, DENIED) + f"2026-03-01 00:00:04,000 {later}\n")
+        assert DENIED in record
