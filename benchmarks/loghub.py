@@ -15,7 +15,6 @@ from drain3 import TemplateMiner
 from drain3.template_miner_config import TemplateMinerConfig
 from grouping import grouping_accuracy
 from results_file import write_results
-from speed import masking_instructions
 
 from crashpath.ingest.mask import mask
 
@@ -28,11 +27,13 @@ def by_mask(lines: Sequence[str]) -> list[str]:
 
 
 def by_drain(lines: Sequence[str], *, masked: bool) -> list[int]:
-    """Group by Drain3's cluster, after all lines were learnt."""
-    config = TemplateMinerConfig()
+    """Group by Drain3's cluster, after all lines were learnt.
+
+    The lines are masked before it sees them: as Drain3's own instructions some masks would do less, and it group worse.
+    """
     if masked:
-        config.masking_instructions = masking_instructions()
-    miner = TemplateMiner(config=config)
+        lines = by_mask(lines)
+    miner = TemplateMiner(config=TemplateMinerConfig())
     return [int(miner.add_log_message(line)["cluster_id"]) for line in lines]
 
 
