@@ -19,10 +19,11 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from costs import by_cost, diagram
 from results_file import write_results
 from tables import ROOT, FileCache, evaluation, table
 
-from crashpath.clustering.classifier import Classifier, Verdict, Weights
+from crashpath.clustering.classifier import WRONG_COST, Classifier, Verdict, Weights
 from crashpath.clustering.corpus import Labelled, read_corpus
 from crashpath.clustering.encoder import Vectors, minilm
 from crashpath.clustering.features import subject_of
@@ -197,14 +198,15 @@ def faults_out(bench: Bench) -> dict[str, Any]:
     def with_fewer(fewer: Callable[[set[str]], Rules]) -> Callable[..., tuple[list[str], list[float]]]:
         def said(train: Sequence[int], test: Sequence[int]) -> tuple[list[str], list[float]]:
             rules = fewer({bench.logs[i].fault for i in test})
-            judged = bench.judged(bench.fitted(bench.with_rules, train), bench.analysed(test, rules))
+            judged = bench.judged(bench.fitted(bench.with_rules, train, forced=True), bench.analysed(test, rules))
             return [v.failure_class for v in judged], [v.probability for v in judged]
 
         return said
 
+    likeliest = bench.held_out(folds, with_fewer(bench.rules.without_faults))
     found = {
-        "crashpath": bench.held_out(folds, with_fewer(bench.rules.without_faults)),
-        STRICT: bench.held_out(folds, with_fewer(bench.rules.deciding_none_of)),
+        "crashpath": at_threshold(likeliest),
+        STRICT: at_threshold(bench.held_out(folds, with_fewer(bench.rules.deciding_none_of))),
         WITHOUT: bench.held_out(folds, bench.ours(bench.without)),
         FORCED: bench.held_out(folds, bench.ours(bench.without, forced=True)),
         "TF-IDF + logistic regression": bench.held_out(folds, bench.tfidf),
@@ -214,7 +216,7 @@ def faults_out(bench: Bench) -> dict[str, Any]:
     print(f"{named} of {len(bench.rules)} rules name faults that they decide; the others stay on.")
     faults = len({log.fault for log in bench.logs})
     table(f"Faults held out: {len(bench.logs)} logs of {faults} faults", HEAD, [s.row(n) for n, s in found.items()])
-    return {name: said.figures() for name, said in found.items()}
+    return {name: said.figures() for name, said in found.items()} | chances("Faults held out", likeliest)
 
 
 def libraries_out(bench: Bench) -> dict[str, Any]:
@@ -223,12 +225,13 @@ def libraries_out(bench: Bench) -> dict[str, Any]:
 
     def with_rules(train: Sequence[int], test: Sequence[int]) -> tuple[list[str], list[float]]:
         samples = bench.library_samples(test, bench.logs[test[0]].library)
-        judged = bench.judged(bench.fitted(bench.with_rules, train), samples)
+        judged = bench.judged(bench.fitted(bench.with_rules, train, forced=True), samples)
         return [v.failure_class for v in judged], [v.probability for v in judged]
 
     folds = list(large.values())
+    likeliest = bench.held_out(folds, with_rules)
     found = {
-        "crashpath": bench.held_out(folds, with_rules),
+        "crashpath": at_threshold(likeliest),
         WITHOUT: bench.held_out(folds, bench.ours(bench.without)),
         FORCED: bench.held_out(folds, bench.ours(bench.without, forced=True)),
         "TF-IDF + logistic regression": bench.held_out(folds, bench.tfidf),
@@ -245,7 +248,24 @@ def libraries_out(bench: Bench) -> dict[str, Any]:
         start += len(rows)
     worst = sorted(by_library.items(), key=lambda one: one[1])[:6]
     print("hardest: " + ", ".join(f"{name} {share:.2f}" for name, share in worst))
-    return {name: said.figures() for name, said in found.items()} | {"left_out": small, "by_library": by_library}
+    figures = {name: said.figures() for name, said in found.items()} | chances("Libraries held out", likeliest)
+    return figures | {"left_out": small, "by_library": by_library}
+
+
+def at_threshold(likeliest: Said) -> Said:
+    """Return what the classifier says: below its threshold nothing."""
+    least = 1 - 1 / WRONG_COST
+    said = (name if p >= least else UNCLASSIFIED for name, p in zip(likeliest.said, likeliest.chance, strict=True))
+    return replace(likeliest, said=tuple(said))
+
+
+def chances(title: str, likeliest: Said) -> dict[str, Any]:
+    """Print how far the chances can be believed, and what each threshold costs."""
+    right = [s == t for s, t in zip(likeliest.said, likeliest.truth, strict=True)]
+    bars = reliability(likeliest.chance, right)
+    diagram(f"Reliability, {title[0].lower()}{title[1:]}", bars)
+    costs = by_cost(title, likeliest.truth, likeliest.said, likeliest.chance)
+    return {"likeliest_ece": calibration_error(bars), "thresholds": costs}
 
 
 def real_cases(bench: Bench) -> dict[str, Any]:
@@ -300,10 +320,7 @@ def show_confusion(found: Said) -> None:
         others = ", ".join(f"{said} × {n}" for said, n in sorted(counts.items()) if said != name)
         print(f"  {name:16} {counts[name]:3} right{'; ' + others if others else ''}")
     right = [s == t for s, t in zip(found.said, found.truth, strict=True)]
-    bars = reliability(found.chance, right)
-    print(f"\nReliability (ECE {calibration_error(bars):.3f})")
-    for bar in bars:
-        print(f"  said {bar.said:.2f}  right {bar.right:.2f}  n {bar.n:4}  {'█' * round(30 * bar.right)}")
+    diagram("Reliability", reliability(found.chance, right))
 
 
 def main() -> None:
