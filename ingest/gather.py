@@ -6,15 +6,13 @@ from datetime import datetime
 
 from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
 from crashpath.ingest.fate import Fate
-from crashpath.ingest.lines import Line
 from crashpath.ingest.model import Facts, Record
-from crashpath.ingest.opening import AFTERMATH, INTERPRETER, KERNEL_END, KERNEL_LINES, Kind, same_words, trace_goes_on
+from crashpath.ingest.open_trace import OpenTrace
+from crashpath.ingest.opening import AFTERMATH, INTERPRETER, Kind, same_words, trace_goes_on
 from crashpath.ingest.pause import Tail
-from crashpath.ingest.told import MOST_IDLE, Told, Trace
+from crashpath.ingest.told import MOST_IDLE, Told
 
 MOST_SECONDS = 60.0
-_INDENTED = frozenset({Kind.PYTHON, Kind.FRAME, Kind.THROWN})
-_ENDLESS = frozenset({Kind.NATIVE, Kind.FRAME, Kind.THROWN})  # traces that no line of their own ends
 _TRIM_AT = 2 * RECORD_BYTES
 
 
@@ -22,8 +20,7 @@ class Gathering:
     """The lines of one failure so far, and where in a trace they are."""
 
     __slots__ = (
-        "_calm", "_chained", "_head", "_idle", "_mode", "_pending", "_pending_last", "_size", "_stamp", "_tail",
-        "_told", "_trace_at", "_trace_bare", "_trace_level", "_trace_lines",
+        "_calm", "_chained", "_idle", "_pending", "_pending_last", "_size", "_stamp", "_tail", "_told", "_trace",
         "at", "first", "kept", "last", "marked", "touched", "truncated",
     )  # fmt: skip
 
@@ -37,12 +34,7 @@ class Gathering:
         self.marked = 0  # and at its last sign of the failure
         self.truncated = False
         self._size = 0
-        self._mode: Kind | None = None
-        self._head = ""
-        self._trace_bare = True
-        self._trace_level: str | None = None
-        self._trace_at: datetime | None = None
-        self._trace_lines = 0
+        self._trace = OpenTrace()
         self._chained = False
         self._idle = 0
         self._calm = False
@@ -55,17 +47,17 @@ class Gathering:
     @property
     def in_bare_trace(self) -> bool:
         """Whether lines without any prefix belong here for now."""
-        return self._mode is not None and self._trace_bare
+        return self._trace.kind is not None and self._trace.bare
 
     @property
     def settled(self) -> bool:
         """Whether its trace is complete, so that a new trace would start a new record."""
-        return self._mode is None and bool(self._told.traces) and not self._chained
+        return self._trace.kind is None and bool(self._told.traces) and not self._chained
 
     @property
     def traceless(self) -> bool:
         """Whether it has no trace so far, so that one may still come."""
-        return self._mode is None and not self._told.traces
+        return self._trace.kind is None and not self._told.traces
 
     def preface(self, context: list[Kept]) -> None:
         """Put in the lines that the writer of the next line said just before."""
@@ -89,16 +81,16 @@ class Gathering:
     def indented(self, kept: Kept) -> bool:
         """Add an indented line if it is of the open trace: `too_far` and `goes_on` in short, for most lines of most."""
         line = kept[2]
-        if self._mode not in _INDENTED or self._idle >= MOST_IDLE or line[0].endswith("-----"):
+        if not self._trace.indents or self._idle >= MOST_IDLE or line[0].endswith("-----"):
             return False
-        if (line[3] or line[2] or line[1]) and self._interposed(line):
+        if (line[3] or line[2] or line[1]) and self._trace.interposed(line):
             return False
         if kept.at is not None and kept.at != self.at:
             if self.later(kept) > MOST_SECONDS:
                 return False
             self.at = kept.at
             self._told.clocks.saw(kept.at, kept.line.stamp)
-        self._trace_lines += 1
+        self._trace.lines += 1
         self._add(kept)
         self.last = len(self.kept)
         self.marked = self.touched
@@ -108,27 +100,26 @@ class Gathering:
 
     def goes_on(self, kept: Kept) -> Fate | None:
         """Add the next line of an open trace; ``None`` where no trace is open or the line is not of it."""
-        mode = self._mode
-        if mode is None:
+        trace = self._trace
+        if trace.kind is None:
             return None
         line = kept.line
-        if self._interposed(line):
-            if mode not in _ENDLESS or self.later(kept) <= self._told.fresh(line.stamp):
+        if trace.interposed(line):
+            if not trace.endless or self.later(kept) <= self._told.fresh(line.stamp):
                 return Fate.BETWEEN
-            fate = self._end_trace(self._head)
-            return fate if fate is Fate.SPLIT else None
-        self._trace_lines += 1
-        if mode is Kind.KERNEL:
-            return self._kernel(kept)
-        if trace_goes_on(line.text, mode):
+            return self._end_before()
+        trace.lines += 1
+        if trace.kind is Kind.KERNEL or trace_goes_on(line.text, trace.kind):
             self._significant(kept)
-            if mode is Kind.PYTHON and line.text.endswith("-----") and line.text.lstrip().startswith("+--"):
-                return self._end_trace(self._head)  # the bottom line of an exception group
-            return Fate.JOINED
-        if (mode is Kind.PYTHON or mode is Kind.NOTEBOOK) and not line.text.startswith("Traceback (most recent call"):
+            return self._end_trace(trace.head) if trace.ends_at(line.text) else Fate.JOINED
+        if trace.ends_under(line.text):
             self._significant(kept)
             return self._end_trace(line.text)
-        fate = self._end_trace(self._head)
+        return self._end_before()
+
+    def _end_before(self) -> Fate | None:
+        """End the trace before a line that is not of it."""
+        fate = self._end_trace(self._trace.head)
         return fate if fate is Fate.SPLIT else None
 
     def put_between(self, kept: Kept, kind: Kind) -> None:
@@ -192,17 +183,13 @@ class Gathering:
 
     def parts(self) -> tuple[Gathering, ...]:
         """Return what is finished as this ends: mostly itself alone, or two where a second trace was still open."""
-        if self._mode is not None and self._end_trace(self._head) is Fate.SPLIT:
+        if self._trace.kind is not None and self._end_trace(self._trace.head) is Fate.SPLIT:
             return (self, self.split_off())
         return (self,)
 
     def record(self, source: str, facts: Facts) -> Record:
         """Return the finished record, without the lines at its end that only waited for more."""
         return make_record(self.kept[: self.last], source, facts, self.first, self.truncated)
-
-    def _interposed(self, line: Line) -> bool:
-        """Whether it is a logger's line in the midst of a raw trace, or one of another level in a logged one."""
-        return not line.bare and (self._trace_bare or line.level != self._trace_level)
 
     def _open_trace(self, kept: Kept, kind: Kind) -> Fate:
         self._start_trace(kept, kind, len(self.kept))
@@ -211,9 +198,7 @@ class Gathering:
         if "\n" in text:  # a logger's line that holds the whole trace
             final = text.rstrip().rpartition("\n")[2] if kind is Kind.PYTHON else text.partition("\n")[0]
             return self._end_trace(final)
-        if kind is Kind.KERNEL and KERNEL_END.search(text):
-            return self._end_trace(text)
-        return Fate.JOINED
+        return self._end_trace(text) if kind is Kind.KERNEL and self._trace.ends_at(text) else Fate.JOINED
 
     def _frame(self, kept: Kept) -> Fate:
         """Open a trace at its first frame: Java, Node and .NET print what was thrown on the line before, unmarked."""
@@ -237,17 +222,10 @@ class Gathering:
             self._pending = max(start, 1)
             self._pending_last = min(self.last, self._pending)
         self._told.known = True
-        self._mode = kind
-        self._head = head.line.text
-        self._trace_bare = head.line.bare
-        self._trace_level = head.line.level
-        self._trace_at = head.at
-        self._trace_lines = 0
+        self._trace.start(head, kind)
 
     def _end_trace(self, final: str) -> Fate:
-        trace = Trace(same_words(final), self._trace_bare, self._trace_at, self._mode is Kind.NATIVE)
-        pause = self._tail.pause
-        self._mode = None
+        trace, pause = self._trace.end(final), self._tail.pause
         self._tail.forget()
         self._chained = False
         self._told.see(trace.words, trace.at, len(self.kept))
@@ -256,13 +234,6 @@ class Gathering:
             self._pending = None
         self._told.traces.append(trace)
         return Fate.JOINED if joined else Fate.SPLIT
-
-    def _kernel(self, kept: Kept) -> Fate:
-        """The kernel prints tables between who asked for memory and who was killed; the kill ends the report."""
-        self._significant(kept)
-        if KERNEL_END.search(kept.line.text) or self._trace_lines > KERNEL_LINES:
-            return self._end_trace(self._head)
-        return Fate.JOINED
 
     def _quiet(self, kept: Kept, kind: Kind) -> None:
         """Keep a line that tells of no failure; unlevelled text right after one may be the rest of its message."""

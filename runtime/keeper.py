@@ -7,7 +7,6 @@ a worker works.
 
 from __future__ import annotations
 
-import contextlib
 import os
 import select
 import threading
@@ -21,6 +20,7 @@ from crashpath.runtime.reload import Backoff, as_failure, kept, while_away
 from crashpath.runtime.slots import Line
 from crashpath.runtime.strikes import Armed
 from crashpath.runtime.values import Arrays, Path, Phase
+from crashpath.runtime.waking import Waker
 from crashpath.runtime.workerprocess import WorkerDeath, WorkerPlan, WorkerProcess, until
 
 _BUSY_S = 0.05
@@ -68,9 +68,7 @@ class Keeper:
         self._idle_death: Failure | None = None
         self._thread: threading.Thread | None = None
         self._pid = os.getpid()
-        self._wake = os.pipe()
-        os.set_blocking(self._wake[0], False)
-        os.set_blocking(self._wake[1], False)
+        self._waker = Waker()
 
     def load(self, timeout: float) -> None:
         """Have a worker ready in ``timeout`` seconds. Joins an attempt that is under way. Raises as `Lane.load`.
@@ -114,7 +112,7 @@ class Keeper:
             if worker is not None:
                 self._watch(worker)
         self._bury()
-        os.close(self._wake[0])
+        self._waker.close()
 
     def _await_wanted(self) -> bool:
         """Wait until a worker is wanted and its time has come; ``False``: the lane was closed."""
@@ -188,11 +186,11 @@ class Keeper:
         watched = worker.fileno()  # stays open: this thread alone buries workers for as long as it lives
         poll = select.poll()
         poll.register(watched, 0)
-        poll.register(self._wake[0], select.POLLIN)
+        poll.register(self._waker, select.POLLIN)
         while True:
             events = dict(poll.poll())
-            if self._wake[0] in events:
-                os.read(self._wake[0], 64)
+            if self._waker.fileno() in events:
+                self._waker.drain()
             with self._change:
                 if self._worker is not worker:
                     return
@@ -219,7 +217,8 @@ class Keeper:
             self._change.notify_all()
             self._line.send_home()
             orphaned = self._thread is None or not self._thread.is_alive()
-            self._wake_up()
+            if self._state is not LaneState.CLOSED:  # its end is closed then
+                self._waker.wake()
         if orphaned:
             self._bury()
 
@@ -228,11 +227,6 @@ class Keeper:
             graves, self._graves = self._graves, []
         for worker in graves:
             worker.bury()
-
-    def _wake_up(self) -> None:
-        if self._state is not LaneState.CLOSED:  # after that its number may be another file's
-            with contextlib.suppress(BlockingIOError):  # full: it is awake anyway
-                os.write(self._wake[1], b".")
 
     def take(self, deadline: float) -> WorkerProcess:
         """Return the worker, for one request, once nobody else has it. Raises as `Lane.run`."""
@@ -292,11 +286,11 @@ class Keeper:
             self._state = LaneState.CLOSED
             if self._worker is not None:
                 self._worker.kill()
-            os.close(self._wake[1])  # which wakes the thread
+            self._waker.hang_up()
             self._change.notify_all()
             self._line.send_home()
             thread = self._thread
         if thread is None:
-            os.close(self._wake[0])
+            self._waker.close()
         elif thread is not threading.current_thread():
             thread.join(1.0)
