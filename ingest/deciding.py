@@ -14,6 +14,7 @@ from crashpath.ingest.changes import FIELDS, Member, Recorder, chunks, members_o
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 from crashpath.ingest.clusters import cluster_id, next_number
 from crashpath.ingest.decisions import By, hold, record, tell
+from crashpath.ingest.said import person, said
 from crashpath.ingest.store_errors import NoSuchThing, Refused
 from crashpath.ingest.tables import Cluster, Signature
 from crashpath.ingest.tables_evidence import Decision
@@ -171,7 +172,7 @@ def name(session: Session, number: int, text: str, by: By) -> Decision | None:
     active(session, number)
     recorder = Recorder(session)
     row = recorder.cluster(number)
-    before, after = row.name, text.strip() or None
+    before, after = row.name, said(text).strip() or None
     if before == after:
         return None
     row.name = after
@@ -191,14 +192,14 @@ def assign(
     row = active(session, number)
     if failure_class is not None and failure_class not in {UNCLASSIFIED, *(one.id for one in CLASSES)}:
         raise NoSuchThing(f"There is no failure class {failure_class}.", "`crashpath classes` lists them.")
-    person = row.assignee if assignee is None else assignee.strip() or None
+    carer = row.assignee if assignee is None else person(assignee).strip() or None
     before = row.failure_class
     said_already = failure_class is None or (failure_class, "person") == (before, row.class_by)
-    if said_already and person == row.assignee:
+    if said_already and carer == row.assignee:
         return None
     recorder = Recorder(session)
     recorder.cluster(number)
-    row.assignee = person
+    row.assignee = carer
     if not said_already and failure_class is not None:
         row.failure_class, row.probability, row.class_by = failure_class, None, "person"
         row.evidence = [f"{by.who} said so{f': {by.why}' if by.why else ''}"]

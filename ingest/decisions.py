@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.changes import Changes, Move, before_of, changes_of, members_by_id
 from crashpath.ingest.clusters import add_event, cluster_id
 from crashpath.ingest.links import Links
+from crashpath.ingest.said import person, said
 from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, Project
 from crashpath.ingest.tables_evidence import Decision
@@ -29,11 +30,15 @@ MEMBERSHIP = ("merge", "split", "undo")
 
 @dataclass(frozen=True, slots=True)
 class By:
-    """Who decides, when, and why."""
+    """Who decides, when, and why; without secrets and personal data, whatever was given."""
 
     who: str
     at: datetime
     why: str | None = None
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "who", person(self.who))
+        object.__setattr__(self, "why", None if self.why is None else said(self.why))
 
 
 @dataclass(frozen=True, slots=True)

@@ -167,3 +167,17 @@ def test_who_decides(url: str, run: Any, monkeypatch: pytest.MonkeyPatch) -> Non
     rows = run("decisions", "--json")[1]
     assert [row["who"] for row in rows] == ["kim lee", "robin"]
     assert rows[0]["value"].isprintable()
+
+
+def test_no_secret_or_address_of_a_person_reaches_the_store(url: str, run: Any, tmp_path: Path) -> None:
+    """Names, reasons and people are stored as logs are, without secrets; of an e-mail address who it is stays."""
+    token, address = "hf_AbCdEfGhIjKlMnOpQrStUvWxYz01234567", "kim@mail.corp.io"
+    why = f"see https://kim:pw12345@git.corp.io/x?token={token}"
+    assert run("name", "C-1", f"refused {token} of {address}", "--who", address, "--why", why)[0] == Exit.DONE
+    assert run("assign", "C-1", "hang", "--to", "lee@mail.corp.io", "--why", f"{address} said {token}")[0] == Exit.DONE
+    rows = run("decisions", "--json")[1]
+    assert (rows[0]["who"], rows[1]["assignee"]) == ("kim", "lee")
+    assert rows[0]["value"].startswith("refused <")
+    written = b"".join(path.read_bytes() for path in tmp_path.glob("crashpath.db*"))
+    for secret in (token, address, "lee@mail", "pw12345"):
+        assert secret.encode() not in written
