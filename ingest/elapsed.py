@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import datetime
 
 _DIGITS = str.maketrans("123456789", "000000000")
-_SHAPE = 19
+_SHAPE = 20
 _ZONE_STEP = 1800.0
 _ZONE_SLACK = 60.0
 
@@ -48,4 +48,4 @@ class Clocks:
 
 
 def _shape(stamp: str) -> str:
-    return stamp[:_SHAPE].translate(_DIGITS) + stamp[-1:]
+    return (stamp[:_SHAPE] + stamp[-1:]).translate(_DIGITS)

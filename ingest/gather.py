@@ -150,7 +150,7 @@ class Gathering:
             if self._idle or kept.at != self.at:
                 self._lengthen(kept)
             words = same_words(kept.line.text)
-            self._told.say(words, kept.at)
+            self._told.say(words, kept)
             self._told.see(words, kept.at, len(self.kept))
             self._significant(kept)
             return Fate.JOINED
@@ -244,7 +244,7 @@ class Gathering:
         self._add(kept)
         self._idle += 1
         if kept.line.level == "WARNING":
-            self._told.say(same_words(text), kept.at)
+            self._told.say(same_words(text), kept)
         if kind is Kind.BENIGN:
             self._calm = True
             self._told.went_on(kept)

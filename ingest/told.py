@@ -35,12 +35,13 @@ class Trace(NamedTuple):
 class Told:
     """The error lines and traces of one record. Words have their numbers taken out."""
 
-    __slots__ = ("_said", "_seen", "clocks", "known", "traces", "worked")
+    __slots__ = ("_said", "_seen", "clocks", "known", "loud", "traces", "worked")
 
     def __init__(self) -> None:
         """Start with nothing."""
         self.traces: list[Trace] = []
         self.known = False  # whether anything but a level says that it is a failure
+        self.loud = False  # whether an error line, or one without level, told of it; lower levels only foretell
         self.worked = False  # whether the writer went on with other work after the last sign of the failure
         self.clocks = Clocks()
         self._said: dict[str, datetime | None] = {}
@@ -50,9 +51,15 @@ class Told:
         """Return the seconds that another stage of the same failure may come later, with nothing to wait for."""
         return fresh(stamp, traced=bool(self.traces))
 
-    def say(self, words: str, at: datetime | None) -> None:
+    @property
+    def happened(self) -> bool:
+        """Whether it is told of as a failure that has happened, so that another cause is another failure."""
+        return bool(self.traces) or (self.known and self.loud)
+
+    def say(self, words: str, kept: Kept) -> None:
         """Remember a logger's line that may announce an exception, or tell that one was caught."""
-        self._said[words] = at
+        self._said[words] = kept.at
+        self.loud |= kept.line.level is None or kept.line.level in ERROR_LEVELS
 
     def see(self, words: str, at: datetime | None, index: int) -> None:
         """Remember an error line or the end of a trace; ``index`` counts the record's lines."""
@@ -80,7 +87,7 @@ class Told:
         pause = self.clocks.later(kept.at, kept.line.stamp)
         if pause > OTHER_SECONDS or pause <= self.fresh(kept.line.stamp):
             return pause > OTHER_SECONDS
-        if kind is Kind.ERROR or not self.known:
+        if kind is Kind.ERROR or not self.happened:
             return self.worked
         return WAITED.search(kept.line.text, 0, 400) is None and not self._was_said(kept.line.text, kept.at)
 
@@ -88,7 +95,7 @@ class Told:
         """Whether a trace may be another failure than what was told of this one, ``pause`` seconds before."""
         if self.traces or pause > OTHER_SECONDS:
             return True
-        return pause > self.fresh(stamp) and (self.known or self.worked)
+        return pause > self.fresh(stamp) and (self.happened or self.worked)
 
     def went_on(self, kept: Kept) -> None:
         """See an ordinary line: after a pause, one that tells of work says that the writer is over the failure."""
@@ -125,10 +132,10 @@ class Told:
 
     def _was_said(self, words: str, at: datetime | None) -> bool:
         """Whether a logger has said this message just before."""
-        message = same_words(words.partition(": ")[2])
+        message = same_words(words.partition(": ")[2] or words)
         if len(message) < _MESSAGE:
             return False
         for said, then in self._said.items():
-            if said.endswith(message):
+            if message in said:
                 return at is None or then is None or (at - then).total_seconds() <= OTHER_SECONDS
         return False

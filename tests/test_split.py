@@ -464,3 +464,28 @@ def test_who_waited_is_no_other_failure() -> None:
     ):
         (record,) = texts(FAILED.format(1, TRACE, DENIED) + f"2026-03-01 00:00:04,000 {later}\n")
         assert DENIED in record
+
+
+def test_a_clock_is_known_by_the_shape_of_its_stamps_not_by_a_digit() -> None:
+    """Lines of one clock are held against the line before, whatever digit their stamps end in."""
+    line = "11-27 00:00:{}  E AndroidRuntime: {}\n".replace("  E", " 11408  5823 E")
+    told = (("02.852", "cannot read"), ("04.757", "cannot map"), ("06.158", "cannot load"), ("07.952", "gave up"))
+    assert len(texts("".join(line.format(at, said) for at, said in told))) == 1
+
+
+def test_what_a_low_level_foretold_is_no_failure_of_its_own() -> None:
+    """A cause logged as if it were nothing belongs to the error that it leads to, a few seconds later."""
+    text = (
+        "2026-03-01 00:00:01,000 INFO the model is gone\n2026-03-01 00:00:05,000 ERROR cannot load, model is gone too\n"
+    )
+    assert len(texts(text)) == 1
+    assert len(texts(text.replace("INFO", "ERROR"))) == 2
+
+
+def test_an_error_that_says_again_what_was_said_is_no_other_failure() -> None:
+    """A caller that repeats a part of the message, seconds later, tells of the same failure."""
+    first = "2026-03-01 00:00:01,000 ERROR cannot read: the model is gone, it is said\n"
+    again = "2026-03-01 00:00:05,000 ERROR {}the model is gone{}\n"
+    assert len(texts(first + again.format("", ""))) == 1
+    assert len(texts(first + again.format("load: ", ""))) == 1
+    assert len(texts(first + again.format("", ", twice"))) == 2
