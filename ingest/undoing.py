@@ -32,6 +32,8 @@ from crashpath.ingest.tables import Cluster, ClusterEvent, Signature
 from crashpath.ingest.tables_evidence import Decision
 
 _AS_THINGS_STAND = "Merge or split as things stand now."
+_LARGEST = 2**63 - 1
+"""The largest number that a database has."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +66,7 @@ class _Newcomer:
 def undo(session: Session, number: int, by: By) -> Undone:
     """Take a decision back. Raises ``NoSuchThing``, or ``Refused`` for one that is undone or that others stand on."""
     hold(session)
-    what = session.get(Decision, number)
+    what = session.get(Decision, number) if number <= _LARGEST else None
     if what is None or what.kind not in KINDS:
         raise NoSuchThing(f"There is no decision {number}.", "`crashpath decisions` lists them.")
     undone = undoers(session)

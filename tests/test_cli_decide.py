@@ -112,6 +112,7 @@ def test_an_empty_name_takes_it_away(url: str, run: Any) -> None:
         (["name", "C-1"], Exit.USAGE, "name needs TEXT."),
         (["name", "C-1", "x" * 201], Exit.USAGE, "TEXT has 201 characters"),
         (["undo", "7"], Exit.FAILED, "There is no decision 7. `crashpath decisions` lists them."),
+        (["undo", "9" * 30], Exit.FAILED, "There is no decision 999"),
         (["undo", "first"], Exit.USAGE, "DECISION:"),
         (["decisions", "C-99"], Exit.FAILED, "There is no cluster C-0099."),
     ],
