@@ -7,7 +7,7 @@ from datetime import datetime
 from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
 from crashpath.ingest.fate import Fate
 from crashpath.ingest.model import Facts, Record
-from crashpath.ingest.open_trace import OpenTrace
+from crashpath.ingest.open_trace import OpenTrace, final_line
 from crashpath.ingest.opening import AFTERMATH, INTERPRETER, Kind, same_words, trace_goes_on
 from crashpath.ingest.pause import Tail
 from crashpath.ingest.told import MOST_IDLE, Told
@@ -196,7 +196,7 @@ class Gathering:
         self._significant(kept)
         text = kept.line.text
         if "\n" in text:  # a logger's line that holds the whole trace
-            final = text.rstrip().rpartition("\n")[2] if kind is Kind.PYTHON else text.partition("\n")[0]
+            final = final_line(text) if kind is Kind.PYTHON else text.partition("\n")[0]
             return self._end_trace(final)
         return self._end_trace(text) if kind is Kind.KERNEL and self._trace.ends_at(text) else Fate.JOINED
 

@@ -64,3 +64,12 @@ class OpenTrace:
     def ends_under(self, text: str) -> bool:
         """Whether a line that is not indented is the one that it ends in: the exception itself."""
         return self.kind in _UNDER_A_FINAL and not text.startswith("Traceback (most recent call")
+
+
+def final_line(text: str) -> str:
+    """Return the line of a whole Python trace that names its last exception: the first one under the last frame."""
+    lines = text.rstrip().split("\n")
+    at = len(lines) - 1
+    while at > 0 and lines[at - 1].strip() and not lines[at - 1].startswith((" ", "\t", "Traceback (most recent call")):
+        at -= 1
+    return lines[at]

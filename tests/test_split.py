@@ -489,3 +489,13 @@ def test_an_error_that_says_again_what_was_said_is_no_other_failure() -> None:
     assert len(texts(first + again.format("", ""))) == 1
     assert len(texts(first + again.format("load: ", ""))) == 1
     assert len(texts(first + again.format("", ", twice"))) == 2
+
+
+def test_a_trace_within_one_entry_is_known_by_its_exception() -> None:
+    """A driver's entry that wraps the failure is its aftermath, whatever the last line of the message is."""
+    entry = '{{"timestamp": "2026-03-01T00:00:0{}.000Z", "level": "ERROR", "message": "gave up\\n{}{}"}}\n'
+    trace = TRACE.replace("\n", "\\n").replace('"', '\\"')
+    first = entry.format(1, trace, "ValueError: empty vector")
+    wrapped = entry.format(3, trace, "ray.exceptions.RayTaskError(ValueError): ray::embed()\\nValueError: empty vector")
+    assert len(texts(first + wrapped)) == 1
+    assert len(texts(first + entry.format(3, trace, "KeyError: 'a'\\nnothing more"))) == 2
