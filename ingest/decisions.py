@@ -131,13 +131,20 @@ def links(session: Session) -> Links:
         (must if row.kind == "merge" else cannot).update(_pairs(moves))
     must = {pair for pair in must if len({home[one] for one in pair}) == 1}
     cannot = {pair for pair in cannot if len({home[one] for one in pair}) == 2}
-    return Links(must=frozenset(must), cannot=frozenset(cannot | (_unmerged(session) - must)))
+    unmerged = _unmerged(session)
+    parted = _parted(session, must | unmerged)  # an undo sends back what came before a later merge, too
+    must -= parted
+    return Links(must=frozenset(must), cannot=frozenset(cannot | (unmerged & parted)))
 
 
 def _unmerged(session: Session) -> set[frozenset[str]]:
-    """Pairs of merges that were taken back, where they are in two clusters now."""
+    """Pairs of merges that were taken back."""
     undone = [row for row in (session.get_one(Decision, number) for number in undoers(session)) if row.kind == "merge"]
-    pairs = {pair for row in undone for pair in _pairs(changes_of(row).moves)}
+    return {pair for row in undone for pair in _pairs(changes_of(row).moves)}
+
+
+def _parted(session: Session, pairs: set[frozenset[str]]) -> set[frozenset[str]]:
+    """Those pairs that are in two clusters now."""
     now = {
         member.id: member.cluster for member in members_by_id(session, sorted({one for pair in pairs for one in pair}))
     }

@@ -179,6 +179,23 @@ def test_links_of_later_decisions_outweigh(any_store: Store, night: Callable[...
         assert (links(session).must, links(session).cannot) == (frozenset(), frozenset())
 
 
+def test_an_undone_merge_takes_its_links_of_later_merges_along(any_store: Store, night: Callable[..., Any]) -> None:
+    """B and then C into A, the first undone: B and C are in two clusters, so nobody wants them together; and merged
+    once more by itself and undone, that pair as well stays apart."""
+    night(*ALL)
+    one, other, shape = (home(any_store, text) for text in (DENIED[0][1], FULL[0][1], SHAPE[0][1]))
+    pair = frozenset({signature(any_store, FULL[0][1]), signature(any_store, SHAPE[0][1])})
+    first, _ = decide(any_store, deciding.merge, one, [other, shape])
+    with any_store.read() as session:
+        assert pair in links(session).must
+    decide(any_store, undoing.undo, first.id)
+    with any_store.read() as session:
+        assert pair not in links(session).must
+    decide(any_store, undoing.undo, decide(any_store, deciding.merge, one, [other])[0].id)
+    with any_store.read() as session:
+        assert pair in links(session).cannot
+
+
 def test_a_persons_class_stands_against_the_classifier(any_store: Store, night: Callable[..., Any]) -> None:
     """A class that a person gave, unclassified too, is what it is after nights that add to the cluster."""
     night(*ALL)
