@@ -21,7 +21,7 @@ from crashpath.dashboard.summary import reclustered_in_words
 from crashpath.ingest.lease import Lease
 from crashpath.ingest.store import open_store
 
-BY_HAND = "by hand"
+BY_HAND = "asked for by hand"
 
 
 def register(app: typer.Typer) -> None:

@@ -163,19 +163,40 @@ def _joined(one: SignatureDetail, indent: str) -> Iterator[Line]:
     if one.joined_by is None:
         yield f"{indent}the next night puts it into one", ""
         return
-    why = one.why or {}
     words = JOINED.get(one.joined_by, one.joined_by)
+    why = one.why or {}
+    if one.joined_by == "person":  # what it was compared with before may be in another cluster now
+        yield from _wrapped(words, indent + "  ", indent)
+        return
     yield from _wrapped(words + _compared(one, why), indent + "  ", indent)
-    if said := why.get("words"):
-        yield from _wrapped(f"in short: {inert(str(said))}", indent + "    ", indent + "  ")
+    if said := _in_short(one, why):
+        yield from _wrapped(f"in short: {inert(said)}", indent + "    ", indent + "  ")
     yield from _terms(why.get("shared"), why.get("differing"), indent + "  ")
+
+
+def _in_short(one: SignatureDetail, why: Mapping[str, Any]) -> str:
+    if one.joined_by == "birth" and not why.get("exemplar"):
+        return "no cluster was known before" if why else ""
+    if _born_near(one, why):
+        return "near that one, but its cluster as a whole did not take it"
+    return str(why.get("words") or "")
+
+
+def _born_near(one: SignatureDetail, why: Mapping[str, Any]) -> bool:
+    """Whether one that began a cluster is as near its nearest as one that joins: the cluster of that is tighter."""
+    distance, limit = why.get("distance"), why.get("threshold")
+    if one.joined_by != "birth" or not why.get("exemplar"):
+        return False
+    return isinstance(distance, int | float) and isinstance(limit, int | float) and distance <= limit
 
 
 def _compared(one: SignatureDetail, why: Mapping[str, Any]) -> str:
     nearest, distance, limit = why.get("exemplar"), why.get("distance"), why.get("threshold")
     if not nearest or not isinstance(distance, int | float):
         return ""
-    allowed = f" (joins up to {limit:.2f})" if isinstance(limit, int | float) else ""
+    allowed = ""
+    if isinstance(limit, int | float) and not _born_near(one, why):
+        allowed = f" (joins up to {limit:.2f})"
     place = "nearest outside it" if one.joined_by == "birth" else "nearest in it"
     apart = "contradicts it" if distance > 1 else f"at distance {distance:.2f}"
     return f"; {place}: {nearest} {apart}{allowed}"

@@ -124,6 +124,26 @@ def test_a_merged_cluster_is_followed(filled: Store, capsys: pytest.CaptureFixtu
     assert f"took {gone}" in out
 
 
+def test_what_is_said_of_a_comparison_is_true_now(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
+    """What a person moved shows no comparison of before; what began a cluster near another is not called too far."""
+    one, other = _cluster(filled, "shard"), _cluster(filled, "allocate")
+    assert "in short: no cluster was known before" in _shown(filled, capsys, one)
+    with filled.write() as session:
+        moved = session.scalars(select(Signature).where(Signature.cluster_id == int(one[2:]))).all()
+        known = {"threshold": 0.3, "shared": [], "differing": [], "words": "too far from all that is known"}
+        for row in moved:
+            row.why = {"exemplar": "sig2-0000000000000000", "distance": 0.21, **known}
+    out = _shown(filled, capsys, one)
+    assert "at distance 0.21" in out
+    assert "in short: near that one, but its cluster as a whole did not take it" in out
+    assert "joins up to" not in out
+    with filled.write() as session:
+        deciding.merge(session, int(other[2:]), [int(one[2:])], By("kim", NOW))
+    out = _shown(filled, capsys, other)
+    assert "was put here by a person\n" in out
+    assert "0.21" not in out
+
+
 def test_an_id_from_before_a_rekey_is_followed(filled: Store, capsys: pytest.CaptureFixture[str]) -> None:
     """A signature's old id, as it stands in somebody's ticket, leads to what it is now."""
 
