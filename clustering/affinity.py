@@ -12,16 +12,16 @@ the other side lacks) is the largest distance there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.sparse import csr_matrix
 
 from crashpath.clustering.encoder import Vectors
 from crashpath.clustering.items import Item
+from crashpath.clustering.term_table import TermTable, gaps, products, table_of
 from crashpath.clustering.terms import WEAK, Terms, family
 
 Distances = NDArray[np.float64]
@@ -29,7 +29,10 @@ Flags = NDArray[np.bool_]
 
 CONFLICT = 2.0
 DECIMALS = 5
-STRIP = 512
+ROUNDING = 10.0 ** (1 - DECIMALS)
+"""More than two ways of working out one distance can differ by."""
+CELLS = 2_000_000
+"""Pairs that are worked out at once; each takes some ten numbers meanwhile."""
 _CODE_BASE = 3
 """Parts of a package's name that name its project: ``org.acme.serve``."""
 
@@ -58,9 +61,11 @@ class Space:
 
     def __init__(self, items: Sequence[Item], vectors: Vectors, weights: Weights = WEIGHTS) -> None:
         self.items, self.vectors, self.weights = tuple(items), vectors, weights
+        self._tables: dict[str, TermTable] = {}
 
     @property
     def terms(self) -> tuple[Terms, ...]:
+        """The terms of each item."""
         return tuple(item.terms for item in self.items)
 
     def __len__(self) -> int:
@@ -68,7 +73,15 @@ class Space:
 
     def take(self, rows: Sequence[int]) -> Space:
         """Return the space of some rows."""
-        return Space([self.items[i] for i in rows], self.vectors[list(rows)], self.weights)
+        part = Space([self.items[i] for i in rows], self.vectors[list(rows)], self.weights)
+        part._tables = {name: table.take(rows) for name, table in self._tables.items()}
+        return part
+
+    def table(self, name: str, terms: Callable[[Item], Mapping[str, float]]) -> TermTable:
+        """Return the table of what ``terms`` says of each item; made once, under its name."""
+        if name not in self._tables:
+            self._tables[name] = table_of([terms(item) for item in self.items])
+        return self._tables[name]
 
 
 def cosine(left: Vectors, right: Vectors) -> Distances:
@@ -79,15 +92,22 @@ def cosine(left: Vectors, right: Vectors) -> Distances:
 
 def distances(left: Space, right: Space) -> Distances:
     """Return distances ``(len(left), len(right))`` in 0 … 1, and ``CONFLICT`` where two may never be one."""
-    return np.where(conflicts(left, right), CONFLICT, softer(left, right))
+    out = np.empty((len(left), len(right)), dtype=np.float64)
+    for rows in strips(len(left), len(right)):
+        part = left if len(rows) == len(left) else left.take(rows)
+        out[rows.start : rows.stop] = np.where(conflicts(part, right), CONFLICT, softer(part, right))
+    return out
+
+
+def strips(rows: int, columns: int) -> Iterator[range]:
+    """Cut rows into strips of so few that memory is bounded, whatever the columns."""
+    step = max(1, CELLS // max(1, columns))
+    return (range(start, min(start + step, rows)) for start in range(0, rows, step))
 
 
 def square(space: Space) -> Distances:
-    """Return the distances of all pairs, symmetric with zeros on the diagonal, worked out in strips to bound memory."""
-    out = np.empty((len(space), len(space)), dtype=np.float64)
-    for start in range(0, len(space), STRIP):
-        rows = range(start, min(start + STRIP, len(space)))
-        out[start : rows.stop] = distances(space.take(rows), space)
+    """Return the distances of all pairs, symmetric with zeros on the diagonal."""
+    out = distances(space, space)
     out = np.maximum(out, out.T)
     np.fill_diagonal(out, 0.0)
     return out
@@ -101,7 +121,7 @@ def softer(left: Space, right: Space) -> Distances:
     weak = np.logical_or.outer(_weak(left), _weak(right))
     strong = np.where(_same_code(left, right), w.same_code_frames, w.frames)
     for gap, share in (
-        (_gap(_text_terms(left), _text_terms(right)), np.full(near.shape, w.words)),
+        (gaps(_text(left), _text(right)), np.full(near.shape, w.words)),
         (_frame_gap(left, right), np.where(weak, w.weak_frames, strong)),
     ):
         known = ~np.isnan(gap)
@@ -115,27 +135,39 @@ def softer(left: Space, right: Space) -> Distances:
 
 def conflicts(left: Space, right: Space) -> Flags:
     """Return where two items may never share a cluster, whatever their distance."""
+    out = np.zeros((len(left), len(right)), dtype=np.bool_)
+    for found in CONFLICTS.values():
+        out |= found(left, right)
+    return out
+
+
+def cue_conflict(left: Space, right: Space) -> Flags:
+    """Return where the rules that chose both roots know two classes."""
     both, same = _equal([item.cue or "" for item in left.items], [item.cue or "" for item in right.items])
-    out = both & ~same
+    return np.asarray(both & ~same, dtype=np.bool_)
+
+
+def kinds_conflict(left: Space, right: Space) -> Flags:
+    """Return where both have an exception kind that tells of a cause, and not the same."""
     both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
-    out |= both & ~same
-    for more in (code_conflict, word_conflict, cause_conflict, kind_conflict):
-        out |= more(left, right)
-    return np.asarray(out, dtype=np.bool_)
+    return np.asarray(both & ~same, dtype=np.bool_)
 
 
 def code_conflict(left: Space, right: Space) -> Flags:
     """Return where both texts have codes of one family (HTTP status, errno, signal …) and share none of them."""
     out = np.zeros((len(left), len(right)), dtype=np.bool_)
-    mine, theirs = [t.codes for t in left.terms], [t.codes for t in right.terms]
-    for name in sorted({family(code) for codes in (*mine, *theirs) for code in codes}):
-        a, b = (
-            [frozenset(code for code in codes if family(code) == name) for codes in side] for side in (mine, theirs)
-        )
-        shared = _shared(a, b)
-        has = np.outer([bool(codes) for codes in a], [bool(codes) for codes in b])
-        out |= has & (shared == 0)
+    for name in sorted(_families(left) & _families(right)):
+        a, b = (side.table(f"codes {name}", partial(_codes, name)) for side in (left, right))
+        out |= np.outer(a.norm > 0, b.norm > 0) & (products(a, b) == 0)
     return out
+
+
+def _families(space: Space) -> set[str]:
+    return {family(code) for terms in space.terms for code in terms.codes}
+
+
+def _codes(name: str, item: Item) -> dict[str, float]:
+    return {code: 1.0 for code in item.terms.codes if family(code) == name}
 
 
 def word_conflict(left: Space, right: Space) -> Flags:
@@ -145,9 +177,8 @@ def word_conflict(left: Space, right: Space) -> Flags:
     sentence on one side alone is no contradiction, and neither are other names or values.
     """
     w = left.weights
-    a, b = [t.words for t in left.terms], [t.words for t in right.terms]
-    shared = _shared(a, b)
-    size_a, size_b = (np.array([len(words) for words in side], dtype=np.float64) for side in (a, b))
+    shared = products(_words(left), _words(right))
+    size_a, size_b = _sizes(t.words for t in left.terms), _sizes(t.words for t in right.terms)
     own_a, own_b = size_a[:, None] - shared, size_b[None, :] - shared
     least = np.minimum(own_a, own_b)
     share = np.minimum(own_a / np.maximum(size_a[:, None], 1), own_b / np.maximum(size_b[None, :], 1))
@@ -164,11 +195,11 @@ def cause_conflict(left: Space, right: Space) -> Flags:
 
 def _further(left: Space, right: Space) -> Flags:
     w = left.weights
-    words, causes, all = [t.words for t in left.terms], [t.cause for t in right.terms], [t.words for t in right.terms]
-    size, own = (np.array([len(one) for one in side], dtype=np.float64) for side in (words, causes))
-    new = own[None, :] - _shared(words, causes)
-    said = _shared(words, all) >= np.maximum(1.0, w.said * size)[:, None]
-    whole = np.maximum(np.array([len(one) for one in all], dtype=np.float64), 1.0)[None, :]
+    causes = right.table("cause", lambda item: dict.fromkeys(item.terms.cause, 1.0))
+    new = _sizes(t.cause for t in right.terms)[None, :] - products(_words(left), causes)
+    size = _sizes(t.words for t in left.terms)
+    said = products(_words(left), _words(right)) >= np.maximum(1.0, w.said * size)[:, None]
+    whole = np.maximum(_sizes(t.words for t in right.terms), 1.0)[None, :]
     return np.asarray(said & (new >= w.own_words) & (new / whole >= w.own_share), dtype=np.bool_)
 
 
@@ -181,8 +212,19 @@ def kind_conflict(left: Space, right: Space) -> Flags:
     _, same = _equal(a, b)
     telling = np.logical_or.outer([kind != "" for kind in a], [kind != "" for kind in b])
     enough = np.logical_or.outer(~_weak(left), ~_weak(right))
-    shared = _product(_text_terms(left), _text_terms(right))
+    shared = products(_text(left), _text(right))
     return np.asarray(telling & ~same & enough & (shared == 0), dtype=np.bool_)
+
+
+CONFLICTS: dict[str, Callable[[Space, Space], Flags]] = {
+    "rules tell of two classes": cue_conflict,
+    "the exceptions are of two kinds": kinds_conflict,
+    "their codes differ": code_conflict,
+    "each states a cause in words that the other lacks": word_conflict,
+    "one names a further cause that the other knows nothing of": cause_conflict,
+    "one is an exception of its own kind, and their words share nothing": kind_conflict,
+}
+"""Why two may never be one, in words, and where it is so."""
 
 
 def shared_and_differing(left: Terms, right: Terms, limit: int = 8) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -195,29 +237,35 @@ def shared_and_differing(left: Terms, right: Terms, limit: int = 8) -> tuple[tup
     return listed(lambda a, b: a & b), listed(lambda a, b: a ^ b)
 
 
-Weighted = list[dict[str, float]]
-
-
 def _weak(space: Space) -> NDArray[np.bool_]:
     return np.array([item.native or item.terms.strength < WEAK for item in space.items], dtype=np.bool_)
 
 
-def _text_terms(space: Space) -> Weighted:
-    return [dict.fromkeys(terms.words | terms.names | terms.codes, 1.0) for terms in space.terms]
+def _text(space: Space) -> TermTable:
+    return space.table("text", lambda item: dict.fromkeys(item.terms.words | item.terms.names | item.terms.codes, 1.0))
 
 
-def _frame_terms(space: Space) -> Weighted:
+def _sizes(sets: Iterable[frozenset[str]]) -> Distances:
+    return np.array([len(one) for one in sets], dtype=np.float64)
+
+
+def _words(space: Space) -> TermTable:
+    return space.table("words", lambda item: dict.fromkeys(item.terms.words, 1.0))
+
+
+def _frames(space: Space) -> TermTable:
     """The innermost frame weighs most: 1, 1/2, 1/3 …; its package and class count apart, by ``module`` as much."""
-    out: Weighted = []
-    for item in space.items:
+
+    def weighed(item: Item) -> dict[str, float]:
         weights: dict[str, float] = {}
         for place, frame in enumerate(dict.fromkeys(item.frames), start=1):
             weights[frame] = 1.0 / place
             module = frame.rpartition(":")[0]
             if "." in module:  # a bare file name is anybody's
                 weights.setdefault(module, space.weights.module / place)
-        out.append(weights)
-    return out
+        return weights
+
+    return space.table("frames", weighed)
 
 
 def _frame_gap(left: Space, right: Space) -> Distances:
@@ -225,7 +273,7 @@ def _frame_gap(left: Space, right: Space) -> Distances:
 
     Of two native ends of which one has no frames, nothing says that they are one: 1.
     """
-    gap = _gap(_frame_terms(left), _frame_terms(right))
+    gap = gaps(_frames(left), _frames(right))
     native = np.logical_and.outer(*([item.native for item in side.items] for side in (left, right)))
     one_has = np.not_equal.outer(*([bool(item.frames) for item in side.items] for side in (left, right)))
     return np.where(native & one_has, 1.0, gap)
@@ -243,33 +291,8 @@ def _code_base(item: Item) -> str:
     return ".".join(parts[:_CODE_BASE]) if len(parts) > _CODE_BASE else ""
 
 
-def _gap(left: Weighted, right: Weighted) -> Distances:
-    """Return 1 − cosine of weighted sets, NaN where a side has none."""
-    norm = [np.sqrt([sum(value**2 for value in terms.values()) for terms in side]) for side in (left, right)]
-    size = np.outer(*norm)
-    return np.where(size > 0, np.clip(1.0 - _product(left, right) / np.maximum(size, 1e-9), 0.0, 1.0), np.nan)
-
-
-def _shared(left: Sequence[frozenset[str]], right: Sequence[frozenset[str]]) -> Distances:
-    """Return how many terms each pair shares."""
-    return _product([dict.fromkeys(terms, 1.0) for terms in left], [dict.fromkeys(terms, 1.0) for terms in right])
-
-
-def _product(left: Weighted, right: Weighted) -> Distances:
-    vocabulary = {term: i for i, term in enumerate(sorted(set().union(*left, *right)))}
-    return np.asarray((_matrix(left, vocabulary) @ _matrix(right, vocabulary).T).todense(), dtype=np.float64)
-
-
-def _matrix(rows: Weighted, vocabulary: dict[str, int]) -> Any:
-    columns = [vocabulary[term] for row in rows for term in sorted(row)]
-    values = [row[term] for row in rows for term in sorted(row)]
-    starts = np.concatenate([[0], np.cumsum([len(row) for row in rows])]).astype(np.int64)
-    return csr_matrix(
-        (np.array(values), np.array(columns, dtype=np.int64), starts), shape=(len(rows), max(1, len(vocabulary)))
-    )
-
-
 def _equal(left: Sequence[str], right: Sequence[str]) -> tuple[Flags, Flags]:
-    a, b = np.array(left, dtype=np.str_), np.array(right, dtype=np.str_)
-    both = np.outer(a != "", b != "")
-    return np.asarray(both, dtype=np.bool_), np.asarray(a[:, None] == b[None, :], dtype=np.bool_)
+    """Return where both have a value, and where it is the same."""
+    number = {"": 0}  # whole numbers are compared much quicker than texts
+    a, b = (np.array([number.setdefault(one, len(number)) for one in side], dtype=np.int64) for side in (left, right))
+    return np.outer(a != 0, b != 0), np.equal.outer(a, b)

@@ -6,10 +6,13 @@ distance 0, and their cannot-links and conflicts as more than any τ.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 
 import numpy as np
 from scipy.cluster.hierarchy import fcluster, linkage
+from scipy.sparse import csr_matrix
+from scipy.sparse.csgraph import connected_components
 from scipy.spatial.distance import squareform
 
 from crashpath.clustering.affinity import CONFLICT, Distances, Space
@@ -58,6 +61,45 @@ def stand(gaps: Distances, proposal: Proposal, *, tau: float = TAU) -> tuple[tup
     blocks.sort()
     merged = cut(_between(gaps, blocks), tau)
     return tuple(sorted(tuple(sorted(row for i in rows for row in blocks[i])) for rows in merged))
+
+
+def connected(count: int, edges: Iterable[tuple[int, int]]) -> tuple[tuple[int, ...], ...]:
+    """Return the connected parts of ``count`` rows, each sorted, in the order of their first rows."""
+    ends = np.array(list(edges), dtype=np.int64).reshape(-1, 2)
+    graph = csr_matrix((np.ones(len(ends), dtype=np.int8), (ends[:, 0], ends[:, 1])), shape=(count, count))
+    _, label = connected_components(graph, directed=False)
+    parts: dict[int, list[int]] = {}
+    for row, part in enumerate(label.tolist()):
+        parts.setdefault(part, []).append(row)
+    return tuple(tuple(rows) for rows in parts.values())
+
+
+def stand_in_parts(
+    parts: Sequence[Sequence[int]],
+    gaps_of: Callable[[Sequence[int]], Distances],
+    proposal: Proposal,
+    *,
+    tau: float = TAU,
+) -> tuple[tuple[int, ...], ...]:
+    """Return the groups that stand, as `stand` does, where no pair of rows of two parts is within τ.
+
+    Such a pair is in no group, so the distances of one part at a time are enough: memory follows the largest part, not
+    the square of all rows. ``gaps_of`` returns the square distances of some rows.
+    """
+    proposed = {row: number for number, rows in enumerate(proposal.groups) for row in rows}
+    out: list[tuple[int, ...]] = []
+    for part in parts:
+        if len(part) == 1:
+            out.append(tuple(part))
+            continue
+        several: dict[int, list[int]] = {}
+        for i, row in enumerate(part):
+            several.setdefault(proposed.get(row, -1 - i), []).append(i)
+        groups = tuple(tuple(rows) for rows in several.values() if len(rows) > 1)
+        noise = tuple(rows[0] for rows in several.values() if len(rows) == 1)
+        own = replace(proposal, groups=groups, noise=noise)
+        out += [tuple(part[i] for i in rows) for rows in stand(gaps_of(part), own, tau=tau)]
+    return tuple(sorted(out))
 
 
 def together(

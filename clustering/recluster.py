@@ -15,38 +15,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from crashpath.clustering.affinity import CONFLICT, Distances, square
-from crashpath.clustering.cohesion import NO_LINKS, Links, cut, linked, stand
+from crashpath.clustering.affinity import square
+from crashpath.clustering.blocks import NOTHING, Block, Seen, group_blocks, near_blocks
+from crashpath.clustering.cohesion import NO_LINKS, Links, cut, linked
 from crashpath.clustering.joining import Ties, grow, ties_of
 from crashpath.clustering.propose import Proposal, Proposer, UmapHdbscan
-from crashpath.clustering.state import LIMITS, Cluster, Limits, Point, State, Why, gaps_between, space_of, why_of
+from crashpath.clustering.state import LIMITS, Cluster, Limits, State, Why, gaps_between, space_of, why_of
 
 WHOLE = 512
 """Most members that are all compared with each other; of a larger cluster the exemplars stand for it."""
-
-
-NOTHING = Proposal((), (), 0, 0, "none")
-
-
-@dataclass(frozen=True, slots=True)
-class Seen:
-    """A cluster as it goes in, and what is looked at: the points of all its members, or of its exemplars alone.
-
-    ``young``: born since the last re-clustering. ``decided``: people put its members together or apart. ``owned``:
-    it has a person's name, class, assignee or decision. ``mass`` is the number of its crashes.
-    """
-
-    cluster: Cluster
-    points: tuple[Point, ...]
-    mass: int
-    young: bool = False
-    decided: bool = False
-    owned: bool = False
-
-    @property
-    def whole(self) -> bool:
-        """Whether all its members are looked at."""
-        return len(self.points) == len(self.cluster.members)
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,26 +57,6 @@ class Reclustering:
         return sum(len(one.items) for one in (*self.merged, *self.split))
 
 
-@dataclass(frozen=True, slots=True)
-class _Block:
-    """What moves together: a cluster, or a part of one that fails; ``anchor``: it keeps the cluster's id."""
-
-    seen: Seen
-    points: tuple[Point, ...]
-    members: tuple[str, ...]
-    mass: int
-    anchor: bool
-    loose: bool
-
-    @property
-    def id(self) -> str:
-        return self.seen.cluster.id
-
-    @property
-    def first(self) -> str:
-        return self.members[0]
-
-
 def recluster(
     seen: Sequence[Seen],
     mass: Mapping[str, int],
@@ -114,9 +71,9 @@ def recluster(
     ties = ties_of(State(tuple(one.cluster for one in order), next_number), links)
     blocks = [block for one in order for block in _parts(one, mass, links, limits)]
     loose = {block.id for block in blocks if block.loose}
-    near = _near(blocks, limits)
+    near = near_blocks(blocks, limits)
     near.sort(key=lambda block: block.first)
-    groups, proposal = _group(near, links, limits, proposer or UmapHdbscan())
+    groups, proposal = group_blocks(near, links, limits, proposer or UmapHdbscan())
     settled = _settle([[near[i] for i in rows] for rows in groups], next_number)
     outcome = _outcome(settled, limits, ties)
     return replace(outcome, looked_at=len(loose), proposal=proposal)
@@ -127,10 +84,10 @@ def number_of(cluster: str) -> int:
     return int(cluster.rpartition("-")[2])
 
 
-def _parts(seen: Seen, mass: Mapping[str, int], links: Links, limits: Limits) -> list[_Block]:
+def _parts(seen: Seen, mass: Mapping[str, int], links: Links, limits: Limits) -> list[Block]:
     """Cut a cluster that fails the cohesion test; any other is one block."""
     alone = len(seen.cluster.members) == 1
-    whole = _Block(seen, seen.points, seen.cluster.members, seen.mass, True, (seen.young or alone) and seen.whole)
+    whole = Block(seen, seen.points, seen.cluster.members, seen.mass, True, (seen.young or alone) and seen.whole)
     if alone or seen.decided or not seen.whole or not seen.points:
         return [whole]
     points = sorted(seen.points, key=lambda point: point.item.id)
@@ -143,50 +100,9 @@ def _parts(seen: Seen, mass: Mapping[str, int], links: Links, limits: Limits) ->
     for rows in cut(gaps, widest):
         its = tuple(points[i] for i in rows)
         ids = tuple(point.item.id for point in its)
-        parts.append(_Block(seen, its, ids, sum(mass.get(one, 0) for one in ids), False, True))
+        parts.append(Block(seen, its, ids, sum(mass.get(one, 0) for one in ids), False, True))
     parts.sort(key=lambda part: (-part.mass, -len(part.members), part.first))
     return [replace(parts[0], anchor=True), *parts[1:]]
-
-
-def _near(blocks: Sequence[_Block], limits: Limits) -> list[_Block]:
-    """Loose blocks, and those others that have a loose one within τ."""
-    loose = [block for block in blocks if block.loose]
-    points = [point for block in loose for point in block.points]
-    if not points:
-        return []
-    out = list(loose)
-    for block in blocks:
-        if not block.loose and block.points:
-            gaps = gaps_between(points, block.points)
-            if float(gaps.max(axis=1).min()) <= limits.tau:
-                out.append(block)
-    return out
-
-
-def _group(
-    blocks: Sequence[_Block], links: Links, limits: Limits, proposer: Proposer
-) -> tuple[tuple[tuple[int, ...], ...], Proposal]:
-    """Group blocks whose pairs are all within τ; what is not loose, and what people own, stays apart from its like."""
-    if not blocks:
-        return (), NOTHING
-    points = [point for block in blocks for point in block.points]
-    space = space_of(points)
-    pairs = linked(space, square(space), Links(cannot=links.cannot))
-    starts = np.concatenate([[0], np.cumsum([len(block.points) for block in blocks])[:-1]])
-    gaps = np.maximum.reduceat(np.maximum.reduceat(pairs, starts, axis=0), starts, axis=1)
-    for kind in ([not block.loose for block in blocks], [block.seen.owned for block in blocks]):
-        rows = np.flatnonzero(kind)
-        gaps[np.ix_(rows, rows)] = CONFLICT
-    np.fill_diagonal(gaps, 0.0)
-    vectors = np.stack([_middle(block, pairs, start).vector for block, start in zip(blocks, starts, strict=True)])
-    proposal = proposer(vectors)
-    return stand(gaps, proposal, tau=limits.tau), proposal
-
-
-def _middle(block: _Block, pairs: Distances, start: int) -> Point:
-    """The point of a block that is nearest to its others."""
-    rows = slice(int(start), int(start) + len(block.points))
-    return block.points[int(pairs[rows, rows].sum(axis=1).argmin())]
 
 
 @dataclass(frozen=True, slots=True)
@@ -195,10 +111,10 @@ class _Group:
 
     id: str
     made: bool
-    blocks: tuple[_Block, ...]
+    blocks: tuple[Block, ...]
 
 
-def _settle(groups: Sequence[Sequence[_Block]], next_number: int) -> list[_Group]:
+def _settle(groups: Sequence[Sequence[Block]], next_number: int) -> list[_Group]:
     """Give every group an id: that of a person's cluster, else of most crashes; parts without one get a new number."""
     out = []
     for blocks in sorted(groups, key=lambda several: min(block.first for block in several)):
@@ -236,7 +152,7 @@ def _old_and_new(moved: Moved) -> tuple[int, int]:
     return number_of(moved.old), number_of(moved.new)
 
 
-def _shape(group: _Group, stays: Sequence[_Block], limits: Limits, ties: Ties) -> Cluster:
+def _shape(group: _Group, stays: Sequence[Block], limits: Limits, ties: Ties) -> Cluster:
     """The cluster with what it has now: members, exemplars, spread."""
     kept = stays[0] if stays else None
     if kept is not None and not kept.seen.whole:
@@ -248,7 +164,7 @@ def _shape(group: _Group, stays: Sequence[_Block], limits: Limits, ties: Ties) -
     return replace(shape, members=tuple(sorted(one for block in group.blocks for one in block.members)))
 
 
-def _joined(block: _Block, others: Sequence[_Block], limits: Limits) -> Why:
+def _joined(block: Block, others: Sequence[Block], limits: Limits) -> Why:
     """Say which two are nearest."""
     points = [point for other in others for point in other.points]
     gaps = gaps_between(block.points, points)
@@ -257,7 +173,7 @@ def _joined(block: _Block, others: Sequence[_Block], limits: Limits) -> Why:
     return why_of(block.points[int(i)].item, points[int(j)].item, float(gaps[i, j]), limits.tau, words)
 
 
-def _parted(block: _Block, rest: _Block, limits: Limits) -> Why:
+def _parted(block: Block, rest: Block, limits: Limits) -> Why:
     """Say which two are furthest apart."""
     gaps = gaps_between(block.points, rest.points)
     i, j = np.unravel_index(int(gaps.argmax()), gaps.shape)

@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 import numpy as np
 from sqlalchemy.orm import Session
 
+from crashpath.clustering.blocks import Seen
 from crashpath.clustering.classifier import Classifier
 from crashpath.clustering.cohesion import Links
 from crashpath.clustering.encoder import Encoder, Vectors
@@ -20,7 +21,7 @@ from crashpath.clustering.features import subject_of_signature
 from crashpath.clustering.items import item_of_signature
 from crashpath.clustering.night import StoreCache
 from crashpath.clustering.propose import Proposer
-from crashpath.clustering.recluster import WHOLE, Moved, Reclustering, Seen, recluster
+from crashpath.clustering.recluster import WHOLE, Moved, Reclustering, recluster
 from crashpath.clustering.recluster_write import Made, Reclustered, Write
 from crashpath.clustering.state import LIMITS, Cluster, Limits, Point
 from crashpath.clustering.vectors import embed

@@ -7,13 +7,13 @@ clusters are never put together here, and a cluster of one may grow but keeps it
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
-from crashpath.clustering.affinity import CONFLICT, square
-from crashpath.clustering.cohesion import NO_LINKS, Links, linked, stand, together
+from crashpath.clustering.affinity import CONFLICT, ROUNDING, Distances, Space, distances, square, strips
+from crashpath.clustering.cohesion import NO_LINKS, Links, connected, linked, stand_in_parts, together
 from crashpath.clustering.joining import Ties, apart, grow, join, ties_of
 from crashpath.clustering.propose import Proposal, Proposer, UmapHdbscan
 from crashpath.clustering.state import (
@@ -83,11 +83,27 @@ def _group(
     space = space_of([points[i] for i in order])
     proposal = proposer(space.vectors)
     old = [i for i, place in enumerate(order) if place >= len(left)]
-    gaps = linked(space, square(space), Links(cannot=links.cannot))
-    gaps[np.ix_(old, old)] = CONFLICT
-    np.fill_diagonal(gaps, 0.0)
-    standing = together(space, stand(gaps, proposal, tau=limits.tau), links, alone=old)
+    lone = set(old)
+
+    def gaps_of(rows: Sequence[int]) -> Distances:
+        some = space.take(rows)
+        gaps = linked(some, square(some), Links(cannot=links.cannot))
+        known = [i for i, row in enumerate(rows) if row in lone]
+        gaps[np.ix_(known, known)] = CONFLICT  # two that were there before never become one here
+        np.fill_diagonal(gaps, 0.0)
+        return gaps
+
+    parts = connected(len(order), _near_pairs(space, [row for row in range(len(order)) if row not in lone], limits.tau))
+    standing = together(space, stand_in_parts(parts, gaps_of, proposal, tau=limits.tau), links, alone=old)
     return tuple(tuple(order[row] for row in rows) for rows in standing), proposal
+
+
+def _near_pairs(space: Space, rows: Sequence[int], tau: float) -> Iterator[tuple[int, int]]:
+    """Pairs of one of some rows and any row that are within τ, or would be but for rounding."""
+    for strip in strips(len(rows), len(space)):
+        mine = rows[strip.start : strip.stop]
+        near = distances(space.take(mine), space) <= tau + ROUNDING
+        yield from ((mine[i], j) for i, j in np.argwhere(near).tolist())
 
 
 def _settle(
@@ -121,12 +137,16 @@ def _explain(
     """Say for each item which known exemplar or fellow is nearest, and why it is (not) in that cluster."""
     old = [point for cluster in state.clusters for point in cluster.exemplars]
     home = {member: cluster.id for cluster in state.clusters for member in cluster.members}
+    own: dict[str, list[int]] = {}
+    for row, other in enumerate(old):
+        own.setdefault(home[other.item.id], []).append(row)
     out: dict[str, Join | Birth] = {}
     gaps = gaps_between(left, old) if old and left else np.zeros((len(left), 0))
     for i, point in enumerate(left):
         cluster, joined = born[point.item.id]
-        rows = [j for j, other in enumerate(old) if not joined or home[other.item.id] == cluster]
-        j = min(rows, key=lambda row: float(gaps[i, row]), default=None)
+        rows = own.get(cluster, []) if joined else slice(None)
+        near = gaps[i, rows]
+        j = int(np.arange(len(old))[rows][near.argmin()]) if near.size else None
         if joined and j is not None:
             why = why_of(point.item, old[j].item, float(gaps[i, j]), limits.tau, "grouped with a cluster of one")
             out[point.item.id] = Join(point.item.id, cluster, why)

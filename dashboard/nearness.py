@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,13 +11,14 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.clustering.affinity import (
-    CONFLICT,
-    code_conflict,
+    CONFLICTS,
+    Flags,
+    Space,
     cosine,
-    distances,
+    cue_conflict,
+    kinds_conflict,
     shared_and_differing,
     softer,
-    word_conflict,
 )
 from crashpath.clustering.items import item_of_signature
 from crashpath.clustering.state import Point, space_of
@@ -97,21 +98,19 @@ def _near(cluster: str, label: str, mine: Sequence[Point], theirs: Sequence[Poin
     gaps = softer(left, right)
     i, j = divmod(int(gaps.argmin()), len(theirs))
     shared, differing = shared_and_differing(mine[i].item.terms, theirs[j].item.terms)
-    apart = float(distances(left.take([i]), right.take([j]))[0, 0]) >= CONFLICT
     return Near(
         cluster, label, mine[i].item.id, theirs[j].item.id, float(gaps[i, j]), shared, differing,
-        tuple(_contradictions(mine[i], theirs[j])) if apart else (),
+        tuple(_contradictions(left.take([i]), right.take([j]))),
     )  # fmt: skip
 
 
-def _contradictions(one: Point, other: Point) -> Iterator[str]:
-    a, b = one.item, other.item
-    if a.cue and b.cue and a.cue != b.cue:
-        yield f"rules tell {a.cue} here and {b.cue} there"
-    if a.kind and b.kind and a.kind != b.kind:
-        yield f"the exception is {a.kind} here and {b.kind} there"
-    left, right = space_of([one]), space_of([other])
-    if code_conflict(left, right)[0, 0]:
-        yield "their codes differ"
-    if word_conflict(left, right)[0, 0]:
-        yield "each states a cause in words that the other lacks"
+def _contradictions(one: Space, other: Space) -> Iterator[str]:
+    """Say of two items why they may never share a cluster."""
+    (mine,), (theirs,) = one.items, other.items
+    named: dict[Callable[[Space, Space], Flags], str] = {
+        cue_conflict: f": {mine.cue} here, {theirs.cue} there",
+        kinds_conflict: f": {mine.kind} here, {theirs.kind} there",
+    }
+    for words, conflict in CONFLICTS.items():
+        if conflict(one, other)[0, 0]:
+            yield words + named.get(conflict, "")

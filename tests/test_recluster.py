@@ -17,11 +17,12 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from crashpath.clustering.blocks import Seen
 from crashpath.clustering.cohesion import NO_LINKS, Links
 from crashpath.clustering.encoder import FakeEncoder
 from crashpath.clustering.items import make_item
 from crashpath.clustering.propose import Linkage
-from crashpath.clustering.recluster import Reclustering, Seen, recluster
+from crashpath.clustering.recluster import Reclustering, recluster
 from crashpath.clustering.recluster_step import Reclusterer, Schedule
 from crashpath.clustering.recluster_write import Reclustered
 from crashpath.clustering.state import Cluster, Point
