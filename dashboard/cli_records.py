@@ -22,6 +22,7 @@ from crashpath.dashboard import engines
 from crashpath.dashboard.errors import InputError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import JsonOption, complain, console, emit, tell
+from crashpath.dashboard.inert import inert
 from crashpath.dashboard.inputs import Fields, Given, given_lines, given_logs, looks_like_records
 from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.ingest.analyse import Analyser
@@ -181,12 +182,12 @@ def _judge(batch: Sequence[Given], reader: _Reader) -> list[Answer]:
 
 
 def _keys(answers: Sequence[Answer]) -> list[str]:
-    """Return a key for each record: its id, so that nothing depends on the order; numbered where ids repeat."""
+    """Return a key for each record: its id, so that nothing depends on the order; numbered, for ids may repeat."""
     seen: Counter[str] = Counter()
     keys = []
     for answer in answers:
         name = str(answer.id)
-        keys.append(name if name not in seen else f"{name}\0{seen[name]}")
+        keys.append(f"{name}\0{seen[name]}")
         seen[name] += 1
     return keys
 
@@ -204,13 +205,13 @@ def _say(answer: Answer, cluster: str = "", nearest: str | None = None) -> None:
     table = Table.grid(padding=(0, 1))
     table.add_column(no_wrap=True)
     table.add_column(overflow="fold")
-    table.add_row("  root", Text(line if len(line) <= ROOT else line[: ROOT - 1] + "…"))
+    table.add_row("  root", Text(inert(line if len(line) <= ROOT else line[: ROOT - 1] + "…")))
     for number, reason in enumerate(answer.verdict.evidence):
-        table.add_row("" if number else "  because", Text(reason))
+        table.add_row("" if number else "  because", Text(inert(reason)))
     if nearest is not None:
-        table.add_row("  nearest", Text(nearest))
+        table.add_row("  nearest", Text(inert(nearest)))
     out = console()
-    out.print(Text(head, style="bold"), overflow="fold")
+    out.print(Text(inert(head), style="bold"), overflow="fold")
     out.print(table)
 
 

@@ -307,6 +307,34 @@ def test_group_shows_what_it_promises(tmp_path: Path, capsys: pytest.CaptureFixt
     assert "there was no text to read" in out
 
 
+@pytest.mark.parametrize("command", ["classify", "group"])
+def test_hostile_texts_and_ids_are_spelled_out_for_people(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], command: str
+) -> None:
+    """Half a character, escapes and marks of direction neither end the command nor reach the terminal."""
+    file = tmp_path / "records.jsonl"
+    file.write_text(
+        '{"id": "a\\u001b[31m", "log": "RuntimeError: \\ud800 \\u001b]0;x\\u0007 \\u202e"}\n'
+        '{"id": "\\udfff", "log": "MemoryError"}\n'
+    )
+    assert cli.run([command, str(file), "--jsonl"]) == Exit.DONE
+    out, err = said(capsys)
+    assert (err, out.replace("\n", "").isprintable()) == ("", True)
+    assert all(word in out for word in ("a\\x1b[31m", "\\ud800", "\\u202e", "\\udfff"))
+
+
+def test_a_repeated_id_is_no_other_records(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whatever ids records have and however often, each is answered for itself."""
+    file = tmp_path / "records.jsonl"
+    texts = ("KeyError: 'a'", "MemoryError", "Segmentation fault (core dumped)")
+    lines = [json.dumps({"id": i, "log": text}) for i, text in zip(("a", "a", "a\0" + "1"), texts, strict=True)]
+    file.write_text("\n".join(lines))
+    assert cli.run(["group", str(file), "--jsonl", "--json"]) == Exit.DONE
+    found = [json.loads(line) for line in said(capsys)[0].splitlines()]
+    assert [one["id"] for one in found] == ["a", "a", "a\0" + "1"]
+    assert len({one["cluster"] for one in found}) == 3
+
+
 def test_records_that_are_read_as_a_log_are_hinted_at(tmp_path: Path) -> None:
     """A file that ends in .jsonl and begins with an object that has the text field is told from a log of JSON lines."""
     fields = Fields()
