@@ -38,7 +38,8 @@ from crashpath.dashboard.engines import classifier, encoder
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.ingest import deciding
 from crashpath.ingest.decisions import By
-from crashpath.ingest.lineage import crash_mass, resolve
+from crashpath.ingest.following import followed
+from crashpath.ingest.lineage import crash_mass
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.tables import Cluster, Crash, Signature, Source, Variant
 
@@ -115,8 +116,7 @@ class Simulation:
         total = sum(mass.get(one, 0) for one in before)
         if total:
             same = sum(mass.get(one, 0) for one, home in before.items() if now[one] == home)
-            ends = {home: resolve(session, home) for home in set(before.values())}
-            led = sum(mass.get(one, 0) for one, home in before.items() if now[one] == ends[home])
+            led = sum(mass.get(one, 0) for one, home in before.items() if now[one] == followed(session, home)[0])
             self.figures.kept.append(same / total)
             self.figures.resolved.append(led / total)
 

@@ -114,7 +114,8 @@ class _Nearness:
         gaps = gaps_between(self._points, self._exemplars)
         nearest = np.minimum.reduceat(gaps, self._starts[:-1], axis=1)
         for i, point in enumerate(self._points):
-            linked = sorted(self._ties.wanted.get(point.item.id, set()) - self._ties.barred.get(point.item.id, set()))
+            wanted = self._ties.wanted.get(point.item.id, set()) - self._ties.barred.get(point.item.id, set())
+            linked = sorted(wanted & self._place.keys())  # nothing can be said of a cluster without exemplars
             if linked:
                 k = self._place[linked[0]]
                 want = self._want(point, k, gaps[i, self._starts[k] : self._starts[k + 1]], LINKED)

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict, replace
+from dataclasses import replace
 from datetime import datetime
-from typing import Any
 
 from sqlalchemy.orm import Session
 
 from crashpath.clustering.classifier import Verdict
 from crashpath.clustering.registry import Assignment
-from crashpath.clustering.state import Birth, Cluster, Join, Why
+from crashpath.clustering.state import Birth, Cluster, Join
 from crashpath.ingest.clusters import (
     SignatureFacts,
     StoredCluster,
@@ -77,7 +76,7 @@ class Writing:
                 decision.item,
                 cluster_number(decision.cluster),
                 by="birth" if born else "join",
-                why=_why(decision.why),
+                why=decision.why.document(),
                 night_id=self._night,
                 now=self._now,
             )
@@ -140,7 +139,3 @@ class _Fresh:
 
     def renumbered_cluster(self, cluster: Cluster) -> Cluster:
         return replace(cluster, id=self.number(cluster.id))
-
-
-def _why(why: Why) -> dict[str, Any]:
-    return asdict(why) | {"distance": round(why.distance, 4)}

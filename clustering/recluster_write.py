@@ -10,7 +10,6 @@ from typing import Any
 from sqlalchemy.orm import Session
 
 from crashpath.clustering.recluster import Moved, Reclustering
-from crashpath.clustering.state import Why
 from crashpath.ingest import lineage
 from crashpath.ingest.clusters import add_event, assign, cluster_number, create_cluster, set_shape
 
@@ -106,12 +105,12 @@ class Write:
     def _move(self, moved: Moved) -> None:
         for one in moved.items:
             number = cluster_number(moved.new)
-            why = _why(moved.why)
+            why = moved.why.document()
             assign(self._session, one, number, by="recluster", why=why, night_id=self._night, now=self._now)
 
     def _told(self, moved: Moved) -> dict[str, Any]:
         return {
-            "signatures": len(moved.items), "why": _why(moved.why), "night_id": self._night, "now": self._now,
+            "signatures": len(moved.items), "why": moved.why.document(), "night_id": self._night, "now": self._now,
         }  # fmt: skip
 
     def _crashes(self, ids: Iterable[str]) -> int:
@@ -120,7 +119,3 @@ class Write:
 
 def _numbers(moved: Moved) -> tuple[int, int]:
     return cluster_number(moved.old), cluster_number(moved.new)
-
-
-def _why(why: Why) -> dict[str, Any]:
-    return asdict(why) | {"distance": round(why.distance, 4)}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 import numpy as np
 
@@ -57,6 +58,10 @@ class Why:
     shared: tuple[str, ...]
     differing: tuple[str, ...]
     words: str
+
+    def document(self) -> dict[str, Any]:
+        """Return it as the store keeps it, JSON."""
+        return asdict(self) | {"distance": round(self.distance, 4)}
 
 
 @dataclass(frozen=True, slots=True)

@@ -105,8 +105,11 @@ def _gathered(made: Plan) -> set[str]:
 
 
 def _parts(made: Plan) -> list[tuple[str, list[Flow]]]:
-    found = [(old, [flow for flow in made.survey.flows if flow.old == old]) for old in made.parted]
-    return [(old, sorted(flows, key=lambda f: (-f.crashes, f.new))) for old, flows in found]
+    found: dict[str, list[Flow]] = {old: [] for old in made.parted}
+    for flow in made.survey.flows:
+        if flow.old in found:
+            found[flow.old].append(flow)
+    return [(old, sorted(flows, key=lambda f: (-f.crashes, f.new))) for old, flows in found.items()]
 
 
 def lines(looked: Looked) -> Iterator[str]:

@@ -15,7 +15,6 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.classes import UNCLASSIFIED
 from crashpath.ingest.clusters import add_event, cluster_id
 from crashpath.ingest.schema import Json
-from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, CrashDaily, Night, Project, Signature
 
 KEY = "reclustered"
@@ -26,7 +25,7 @@ KEY = "reclustered"
 class Mark:
     """The last re-clustering: the night that did it (or came before it), when, and how many signatures there were.
 
-    Before the first one, the store's first night stands for it: all that it stored was grouped in one go.
+    Before the first one, the first night that stored a signature stands for it: all of it was grouped in one go.
     """
 
     night: int
@@ -40,12 +39,12 @@ def last_mark(session: Session) -> Mark | None:
         found = counts.get(KEY)
         if found:
             return Mark(night, datetime.fromisoformat(found["at"]), int(found["signatures"]))
-    first = session.execute(select(Night.id, Night.started_at).order_by(Night.id)).first()
+    stored = session.scalar(select(func.min(Signature.night_id)))
+    first = session.scalar(select(func.min(Night.id))) if stored is None else stored
     if first is None:
         return None
-    stored = session.scalar(select(func.min(Signature.night_id)))
-    count = session.scalar(select(func.count()).where(Signature.night_id == stored)) or 0
-    return Mark(stored or first[0], first[1], count)
+    count = session.scalar(select(func.count()).where(Signature.night_id == first)) or 0
+    return Mark(first, session.get_one(Night, first).started_at, count)
 
 
 def signature_count(session: Session) -> int:
@@ -137,15 +136,3 @@ def retire_empty(session: Session, *, night_id: int | None, now: datetime) -> tu
         session.execute(update(Cluster).where(Cluster.id == number).values(status="retired"))
         add_event(session, number, "retired", {"by": "recluster"}, night_id=night_id, now=now)
     return tuple(empty)
-
-
-def resolve(session: Session, number: int) -> int:
-    """Follow an id to the cluster that it means now. Raises ``NoSuchThing`` for one that was never given."""
-    seen = {number}
-    row = session.get(Cluster, number)
-    if row is None:
-        raise NoSuchThing(f"There is no cluster {cluster_id(number)}.", "`crashpath clusters` lists them.")
-    while row.status == "merged" and row.merged_into is not None and row.merged_into not in seen:
-        seen.add(row.merged_into)
-        row = session.get_one(Cluster, row.merged_into)
-    return row.id

@@ -34,7 +34,8 @@ from crashpath.dashboard.testing import DIMENSION, light_clusterer
 from crashpath.ingest import deciding, undoing
 from crashpath.ingest.clusters import cluster_number, known_clusters
 from crashpath.ingest.decisions import By, links
-from crashpath.ingest.lineage import crash_mass, last_mark, resolve
+from crashpath.ingest.following import follow_cluster
+from crashpath.ingest.lineage import crash_mass, last_mark
 from crashpath.ingest.nights import nights
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.tables import Cluster as Row
@@ -248,7 +249,7 @@ def test_a_merge_over_the_store(any_store: Store, night: Night) -> None:
     assert done is not None
     assert (done.merged, done.moved) == (1, 1)
     with any_store.read() as session:
-        assert resolve(session, 1) == 2  # the named one stays, though the other has the crashes
+        assert follow_cluster(session, 1) == (2,)  # the named one stays, though the other has the crashes
         assert session.get_one(Row, 1).status == "merged"
         assert set(homes(session).values()) == {"C-0002"}
         merged = session.scalars(select(ClusterEvent).where(ClusterEvent.kind == "merged")).all()
