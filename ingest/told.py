@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from datetime import datetime
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from crashpath.ingest.assemble import Kept
 from crashpath.ingest.elapsed import Clocks
@@ -13,6 +13,9 @@ from crashpath.ingest.prefix import ERROR_LEVELS
 
 MOST_IDLE = 30
 """Lines of the same writer after the last sign of a failure until its record is closed."""
+
+MOST_WORDS = 512
+"""Different lines that are remembered of one record, the last ones: a record that never ends stays bounded."""
 
 OTHER_SECONDS = 5.0
 """Seconds in which what only a level marks, or who waited, is told of the same failure."""
@@ -59,11 +62,13 @@ class Told:
     def say(self, words: str, kept: Kept) -> None:
         """Remember a logger's line that may announce an exception, or tell that one was caught."""
         self._said[words] = kept.at
+        _forget(self._said)
         self.loud |= kept.line.level is None or kept.line.level in ERROR_LEVELS
 
     def see(self, words: str, at: datetime | None, index: int) -> None:
         """Remember an error line or the end of a trace; ``index`` counts the record's lines."""
         self._seen.setdefault(words, (at, index))
+        _forget(self._seen)
 
     def is_another(self, kept: Kept, kind: Kind, index: int) -> bool:
         """Whether an error line is a failure of its own: the same words at another time, or others after a pause.
@@ -139,3 +144,9 @@ class Told:
             if message in said:
                 return at is None or then is None or (at - then).total_seconds() <= OTHER_SECONDS
         return False
+
+
+def _forget(lines: dict[str, Any]) -> None:
+    """Drop the oldest one where there are too many."""
+    if len(lines) > MOST_WORDS:
+        del lines[next(iter(lines))]
