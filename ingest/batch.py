@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
-from typing import Any, NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 from sqlalchemy import bindparam, delete, func, insert, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Analysis
 from crashpath.ingest.rows import crash_row, pack, pack_roles, signature_row, storable, variant_key, variant_row
 from crashpath.ingest.schema import Base, Json
@@ -19,8 +20,6 @@ from crashpath.ingest.tables import Crash, CrashDaily, Exemplar, Signature, Vari
 
 #: Most values in one IN list.
 _CHUNK = 1000
-
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,9 +115,9 @@ class Batch:
         if again:
             _update(session, again)
         ids = [k.id for k in gone] + [row["b_id"] for row in again]
-        for chunk in _chunks(ids):
+        for chunk in chunks(ids, _CHUNK):
             session.execute(delete(Exemplar).where(Exemplar.crash_id.in_(chunk)))
-        for chunk in _chunks([k.id for k in gone]):
+        for chunk in chunks([k.id for k in gone], _CHUNK):
             session.execute(delete(Crash).where(Crash.id.in_(chunk)))
         self._count_days(session, known, gone)
         kept = self._keep_examples(session)
@@ -141,7 +140,7 @@ class Batch:
             times.setdefault(analysis.signature.id, []).append(self.rows[offset]["at"])
         spans = {i: (min(t), max(t)) for i, t in times.items()}
         stored: dict[str, tuple[datetime, datetime]] = {}
-        for chunk in _chunks(list(first)):
+        for chunk in chunks(list(first), _CHUNK):
             query = select(Signature.id, Signature.first_seen, Signature.last_seen).where(Signature.id.in_(chunk))
             stored |= {i: (since, until) for i, since, until in session.execute(query)}
         new = [
@@ -212,14 +211,14 @@ class Batch:
         for offset, analysis in self.analyses.items():
             wanted.setdefault((analysis.signature.id, self.rows[offset]["release"]), []).append(offset)
         have: dict[tuple[str, str], int] = {}
-        for chunk in _chunks(sorted({signature for signature, _ in wanted})):
+        for chunk in chunks(sorted({signature for signature, _ in wanted}), _CHUNK):
             query = select(Exemplar.signature_id, Exemplar.release, func.count()).where(
                 Exemplar.signature_id.in_(chunk)
             )
             have |= {(s, r): n for s, r, n in session.execute(query.group_by(Exemplar.signature_id, Exemplar.release))}
         chosen = [o for key, offsets in wanted.items() for o in offsets[: max(0, self.examples - have.get(key, 0))]]
         ids: dict[int, int] = {}
-        for part in _chunks(chosen):
+        for part in chunks(chosen, _CHUNK):
             found = select(Crash.offset, Crash.id).where(Crash.source_id == self.source_id, Crash.offset.in_(part))
             ids |= {row[0]: row[1] for row in session.execute(found)}
         rows = [_example(ids[o], self.rows[o]["release"], self.analyses[o]) for o in chosen]
@@ -255,12 +254,7 @@ def _update(session: Session, rows: list[Json]) -> None:
 
 def _variant_ids(session: Session, keys: list[str]) -> dict[str, int]:
     ids: dict[str, int] = {}
-    for chunk in _chunks(keys):
+    for chunk in chunks(keys, _CHUNK):
         query = select(Variant.key, Variant.id).where(Variant.key.in_(chunk))
         ids |= {row[0]: row[1] for row in session.execute(query)}
     return ids
-
-
-def _chunks(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    for start in range(0, len(values), _CHUNK):
-        yield values[start : start + _CHUNK]

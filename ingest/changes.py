@@ -9,11 +9,12 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.schema import Json
 from crashpath.ingest.tables import Cluster, ClusterEvent, Signature
 from crashpath.ingest.tables_evidence import Decision
@@ -25,9 +26,6 @@ FIELDS = (
 """Columns of a cluster that a decision may change."""
 SPEAKERS = 16
 """Most signatures of a side that stand for it in the links of a decision."""
-
-_CHUNK = 500
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -178,9 +176,3 @@ def _read(session: Session, condition: Any) -> Iterator[Member]:
     columns = (Signature.id, Signature.cluster_id, Signature.joined_at, Signature.joined_by, Signature.is_exemplar)
     for row in session.execute(select(*columns).where(condition).order_by(Signature.id)):
         yield Member(*row)
-
-
-def chunks(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    """Cut values into pieces that fit into one statement."""
-    for start in range(0, len(values), _CHUNK):
-        yield values[start : start + _CHUNK]

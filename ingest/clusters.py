@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Frame, Part
 from crashpath.ingest.rows import tree_of
 from crashpath.ingest.schema import UNKNOWN, Json
@@ -24,9 +25,6 @@ from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, Signature, Var
 
 JoinedBy = Literal["birth", "join", "recluster", "person"]
 ClassBy = Literal["classifier", "rule", "person"]
-
-_CHUNK = 500
-_T = TypeVar("_T")
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,7 +91,7 @@ def pending_signatures(session: Session) -> tuple[SignatureFacts, ...]:
 def signature_facts(session: Session, ids: Sequence[str]) -> tuple[SignatureFacts, ...]:
     """Return the facts of signatures, in the order of their ids; unknown ids are left out."""
     out: list[SignatureFacts] = []
-    for chunk in _chunks(sorted(set(ids))):
+    for chunk in chunks(sorted(set(ids))):
         usual = _usual(session, chunk)
         variants: dict[str, Variant] = {}
         for variant in session.scalars(
@@ -181,7 +179,7 @@ def set_shape(session: Session, number: int, *, spread: float, exemplars: Sequen
     session.execute(update(Cluster).where(Cluster.id == number).values(spread=spread))
     member = Signature.cluster_id == number
     session.execute(update(Signature).where(member, Signature.is_exemplar).values(is_exemplar=False))
-    for chunk in _chunks(exemplars):
+    for chunk in chunks(exemplars):
         session.execute(update(Signature).where(member, Signature.id.in_(chunk)).values(is_exemplar=True))
 
 
@@ -253,8 +251,3 @@ def _facts(row: Signature, variant: Variant | None, usual: tuple[tuple[Any, ...]
         row.id, row.text, tree_of(row.tree), row.root_type, row.root_message, cue, form, signal, exit_code, phase,
         chain, frames, crashes,
     )  # fmt: skip
-
-
-def _chunks(values: Sequence[_T]) -> Iterator[Sequence[_T]]:
-    for start in range(0, len(values), _CHUNK):
-        yield values[start : start + _CHUNK]

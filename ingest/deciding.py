@@ -10,7 +10,8 @@ from collections.abc import Sequence
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.changes import FIELDS, Member, Recorder, chunks, members_of
+from crashpath.ingest.changes import FIELDS, Member, Recorder, members_of
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 from crashpath.ingest.clusters import cluster_id, next_number
 from crashpath.ingest.decisions import By, hold, record, tell

@@ -25,6 +25,7 @@ from sqlalchemy import case, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.rows import fact, storable
 from crashpath.ingest.runtime_events import AttemptsEvent
 from crashpath.ingest.schema import UNKNOWN, Json
@@ -73,7 +74,7 @@ def add_attempts(
     """Add the batches that are not in the sums yet; return how many attempts that were."""
     found = {batch_hash(one.batch_id): one for one in batches}
     known: set[str] = set()
-    for chunk in _chunks(sorted(found)):
+    for chunk in chunks(sorted(found), _CHUNK):
         known.update(session.scalars(select(EventBatch.batch_hash).where(EventBatch.batch_hash.in_(chunk))))
     new = {key: one for key, one in found.items() if key not in known}
     if not new:
@@ -158,7 +159,3 @@ def _add(session: Session, rows: list[Json]) -> None:
 def _bounded(old: Any, more: Any) -> Any:
     """The sum of two counts in SQL, asked before it is made: neither side ever leaves what the column holds."""
     return case((old > MOST_SUM - more, MOST_SUM), else_=old + more)
-
-
-def _chunks(values: list[str]) -> Iterable[list[str]]:
-    return (values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK))

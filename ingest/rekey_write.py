@@ -17,6 +17,7 @@ from sqlalchemy import Column, Integer, MetaData, String, Table, delete, func, i
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import add_event, cluster_id
 from crashpath.ingest.decisions import hold, rekey
 from crashpath.ingest.model import Part
@@ -28,7 +29,6 @@ from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, CrashDaily, Ex
 from crashpath.ingest.tables import Signature as Row
 
 _CELL = ("day", "release", "platform", "model", "path", "phase")
-_CHUNK = 500
 _KEPT = [column for column in Row.__table__.c if column.name not in ("text", "tree")]
 """What a signature may inherit."""
 _INDEX = "CREATE INDEX ix_rekey_told ON cluster_event (signature_id)"
@@ -94,7 +94,7 @@ class _Writing:
             self._rows()
             self._explanations()
             rekey(session, self._new_ids())
-            for chunk in _chunks(sorted(gone)):
+            for chunk in chunks(sorted(gone)):
                 session.execute(delete(Row).where(Row.id.in_(chunk)))
             session.execute(text("DROP INDEX ix_rekey_told"))
             self._end()
@@ -118,7 +118,7 @@ class _Writing:
         ids = {flow.old for one in self._plan.signatures for flow in one.made_of}
         ids |= {one.id for one in self._plan.signatures}
         old: dict[str, Json] = {}
-        for chunk in _chunks(sorted(ids)):
+        for chunk in chunks(sorted(ids)):
             found = self._session.execute(select(*_KEPT).where(Row.id.in_(chunk))).mappings()
             old |= {one["id"]: dict(one) for one in found}
         rows = [self._row(one, old) for one in self._plan.signatures]
@@ -247,7 +247,7 @@ class _Writing:
     def _stand(self) -> None:
         """Let somebody stand for every cluster that was touched."""
         touched = sorted(set(self._plan.clusters))
-        for chunk in _chunks(touched):
+        for chunk in chunks(touched):
             query = (
                 select(Row.cluster_id, func.min(Row.id), func.max(Row.id).filter(Row.is_exemplar))
                 .where(Row.cluster_id.in_(chunk))
@@ -273,7 +273,3 @@ class _Writing:
 
 def _message(tree: Part) -> str | None:
     return next((part.value for part in tree.parts if part.name == "message"), None)
-
-
-def _chunks(values: Sequence[Any]) -> list[Sequence[Any]]:
-    return [values[start : start + _CHUNK] for start in range(0, len(values), _CHUNK)]

@@ -19,10 +19,10 @@ from crashpath.ingest.changes import (
     Move,
     Recorder,
     changes_of,
-    chunks,
     members_by_id,
     members_of,
 )
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.deciding import EXEMPLARS, set_exemplars
 from crashpath.ingest.decisions import KINDS, By, hold, record, tell, undoers
