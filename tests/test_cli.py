@@ -333,6 +333,7 @@ def test_a_repeated_id_is_no_other_records(tmp_path: Path, capsys: pytest.Captur
     found = [json.loads(line) for line in said(capsys)[0].splitlines()]
     assert [one["id"] for one in found] == ["a", "a", "a\0" + "1"]
     assert len({one["cluster"] for one in found}) == 3
+    assert [one["nearest"]["id"] for one in found[:2]] == ["a", "a"]
 
 
 def test_records_that_are_read_as_a_log_are_hinted_at(tmp_path: Path) -> None:
