@@ -30,6 +30,7 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import LeaseHeld, LeaseLost, StoreError
 from crashpath.ingest.tables import Lease as Row
+from crashpath.ingest.tables import Project
 
 #: Seconds that a lease lives without a heartbeat, and between heartbeats.
 TTL = 60.0
@@ -108,15 +109,12 @@ class Lease:
 
     def _take(self) -> None:
         with self._store.write() as session:
-            now = self._clock()
-            row = session.get(Row, self._name)
-            if row is not None and row.expires_at > now and not _is_gone(row):
-                silent = max(0.0, (now - row.heartbeat_at).total_seconds())
-                raise LeaseHeld(
-                    f"Another night is writing to this store: {_holder(row)}, since "
-                    f"{row.acquired_at:%Y-%m-%d %H:%M:%S} UTC (last heard from {silent:.0f} s ago).",
-                    "Run this one when it is done, or let it wait with --wait SECONDS.",
-                )
+            self._refuse_held(session.get(Row, self._name), self._clock())
+            # A server lets others in beside us: of several that found it free or gone only one may go on.
+            session.expunge_all()
+            session.execute(select(Project.id).with_for_update())
+            row, now = session.get(Row, self._name), self._clock()
+            self._refuse_held(row, now)
             if row is not None:
                 _log.warning("taking over the lease of %s, which is gone", _holder(row))
                 session.delete(row)
@@ -133,6 +131,17 @@ class Lease:
                     expires_at=now + self._ttl,
                 )
             )
+
+    def _refuse_held(self, row: Row | None, now: datetime) -> None:
+        """Raise ``LeaseHeld`` where a holder is there and may be at work."""
+        if row is None or row.expires_at <= now or _is_gone(row):
+            return
+        silent = max(0.0, (now - row.heartbeat_at).total_seconds())
+        raise LeaseHeld(
+            f"Another night is writing to this store: {_holder(row)}, since "
+            f"{row.acquired_at:%Y-%m-%d %H:%M:%S} UTC (last heard from {silent:.0f} s ago).",
+            "Run this one when it is done, or let it wait with --wait SECONDS.",
+        )
 
     def _beat_on(self) -> None:
         while not self._stop.wait(self._beat):

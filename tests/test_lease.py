@@ -8,14 +8,17 @@ import signal
 import socket
 import subprocess
 import sys
+import threading
 import time
 import uuid
+from collections import Counter
 from datetime import UTC, datetime, timedelta
 
 import pytest
+from sqlalchemy.exc import SQLAlchemyError
 
 from crashpath.ingest.lease import Lease, holder_of, machine
-from crashpath.ingest.store import Store
+from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.store_errors import LeaseHeld, LeaseLost
 from crashpath.ingest.tables import Lease as Row
 
@@ -53,6 +56,48 @@ def test_second_night_is_told_who_holds(any_store: Store) -> None:
         pass
     with any_store.read() as session:
         assert holder_of(session) is None
+
+
+def test_of_nights_that_begin_at_once_one_holds(any_store: Store) -> None:
+    """Several that find the lease free, or its holder gone, at the same moment: one begins, the others are told."""
+    url = any_store.engine.url.render_as_string(hide_password=False)
+    rounds, several = 12, 4
+    together = threading.Barrier(several, timeout=60)
+    outcomes: list[str] = []
+
+    def begin() -> None:
+        with open_store(url) as store:
+            for number in range(rounds):
+                together.wait()
+                try:
+                    lease = Lease(store, name=f"night{number}").__enter__()
+                except LeaseHeld:
+                    outcomes.append("told")
+                except SQLAlchemyError as error:
+                    outcomes.append(repr(error))
+                else:
+                    together.wait()
+                    lease.__exit__(None, None, None)
+                    outcomes.append("held")
+                    continue
+                together.wait()
+
+    # Half of the names are those of a holder that is gone.
+    for number in range(0, rounds, 2):
+        with any_store.write() as session:
+            long_ago = datetime(2026, 1, 1, tzinfo=UTC)
+            session.add(
+                Row(
+                    name=f"night{number}", host="elsewhere", pid=1, born=0.0, token="gone", acquired_at=long_ago,
+                    heartbeat_at=long_ago, expires_at=long_ago,
+                )
+            )  # fmt: skip
+    threads = [threading.Thread(target=begin) for _ in range(several)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert Counter(outcomes) == {"held": rounds, "told": rounds * (several - 1)}
 
 
 def test_waiting(store: Store) -> None:
