@@ -147,7 +147,7 @@ def cue_conflict(left: Space, right: Space) -> Flags:
     return np.asarray(both & ~same, dtype=np.bool_)
 
 
-def kinds_conflict(left: Space, right: Space) -> Flags:
+def kind_conflict(left: Space, right: Space) -> Flags:
     """Return where both have an exception kind that tells of a cause, and not the same."""
     both, same = _equal([item.kind for item in left.items], [item.kind for item in right.items])
     return np.asarray(both & ~same, dtype=np.bool_)
@@ -203,7 +203,7 @@ def _further(left: Space, right: Space) -> Flags:
     return np.asarray(said & (new >= w.own_words) & (new / whole >= w.own_share), dtype=np.bool_)
 
 
-def kind_conflict(left: Space, right: Space) -> Flags:
+def unrelated_conflict(left: Space, right: Space) -> Flags:
     """Return where one has an exception kind of its own, the other says enough in words, and they share no term.
 
     Their frames alone would make them one: the same line that loads a model meets many failures.
@@ -218,11 +218,11 @@ def kind_conflict(left: Space, right: Space) -> Flags:
 
 CONFLICTS: dict[str, Callable[[Space, Space], Flags]] = {
     "rules tell of two classes": cue_conflict,
-    "the exceptions are of two kinds": kinds_conflict,
+    "the exceptions are of two kinds": kind_conflict,
     "their codes differ": code_conflict,
     "each states a cause in words that the other lacks": word_conflict,
     "one names a further cause that the other knows nothing of": cause_conflict,
-    "one is an exception of its own kind, and their words share nothing": kind_conflict,
+    "one is an exception of its own kind, and their words share nothing": unrelated_conflict,
 }
 """Why two may never be one, in words, and where it is so."""
 

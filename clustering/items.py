@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from crashpath.clustering.terms import Terms, terms_of
 from crashpath.ingest.guards import past_guards
 from crashpath.ingest.model import Analysis, Frame
+from crashpath.ingest.parse_sanitizer import SIGNALS
 from crashpath.ingest.signature import masked_message
 
 if TYPE_CHECKING:
@@ -30,17 +31,6 @@ _GENERIC_KINDS = frozenset(
 
 _FATAL_SIGNALS = frozenset({"sigsegv", "sigabrt", "sigbus", "sigill", "sigfpe", "sigtrap", "sigsys"})
 _SANITIZER = re.compile(r"\w*sanitizer|libfuzzer")
-_SIGNAL_OF = {
-    "segv": "sigsegv",
-    "access-violation": "sigsegv",
-    "abrt": "sigabrt",
-    "bus": "sigbus",
-    "ill": "sigill",
-    "fpe": "sigfpe",
-    "trap": "sigtrap",
-    "breakpoint": "sigtrap",
-}
-"""What a sanitizer calls a signal that it caught, by the first word of its report."""
 _OF_ONNXRUNTIME = frozenset({"invalidargument"})
 """Kinds that say something where ONNX Runtime's status has them beside others: ``NoSuchFile``, ``InvalidProtobuf`` …"""
 
@@ -134,7 +124,7 @@ def kind_of(exception: str, message: str = "") -> str:
     """
     *package, last = re.split(r"[.:$/]", exception.strip().lower())
     if _SANITIZER.fullmatch(last):
-        return _SIGNAL_OF.get(message.split(" ", 1)[0].lower(), "")
+        return SIGNALS.get(message.split(" ", 1)[0], "").lower()
     if last in _OF_ONNXRUNTIME and package[:1] == ["onnxruntime"]:
         return last
     return "" if last in _GENERIC_KINDS else last

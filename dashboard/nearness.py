@@ -16,7 +16,7 @@ from crashpath.clustering.affinity import (
     Space,
     cosine,
     cue_conflict,
-    kinds_conflict,
+    kind_conflict,
     shared_and_differing,
     softer,
 )
@@ -109,7 +109,7 @@ def _contradictions(one: Space, other: Space) -> Iterator[str]:
     (mine,), (theirs,) = one.items, other.items
     named: dict[Callable[[Space, Space], Flags], str] = {
         cue_conflict: f": {mine.cue} here, {theirs.cue} there",
-        kinds_conflict: f": {mine.kind} here, {theirs.kind} there",
+        kind_conflict: f": {mine.kind} here, {theirs.kind} there",
     }
     for words, conflict in CONFLICTS.items():
         if conflict(one, other)[0, 0]:

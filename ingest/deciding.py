@@ -15,6 +15,7 @@ from crashpath.ingest.chunks import chunks
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 from crashpath.ingest.clusters import cluster_id, next_number
 from crashpath.ingest.decisions import By, hold, record, tell
+from crashpath.ingest.following import followed
 from crashpath.ingest.said import person, said
 from crashpath.ingest.store_errors import NoSuchThing, Refused
 from crashpath.ingest.tables import Cluster, Signature
@@ -220,12 +221,8 @@ def active(session: Session, number: int) -> Cluster:
         raise NoSuchThing(f"There is no cluster {cluster_id(number)}.", _SEEN)
     if row.status == "active":
         return row
-    seen = {number}
-    last = row
-    while last.status == "merged" and last.merged_into is not None and last.merged_into not in seen:
-        seen.add(last.merged_into)
-        last = session.get_one(Cluster, last.merged_into)
-    if last is row or last.status != "active":
+    last = session.get_one(Cluster, followed(session, number)[0])
+    if last.status != "active":
         raise Refused(f"{cluster_id(number)} was retired: it has no members any more.", _SEEN)
     into = cluster_id(last.id)
     raise Refused(

@@ -17,14 +17,17 @@ _HEAD = re.compile(  # a logger takes the level off the line
 )
 _UNDEFINED = re.compile(r"^[ \t]*(\S+?)(?::\d+){1,2}: runtime error: ([^\n]*)", re.M)
 _WHERE = re.compile(r" ?\((?:pc|bp|sp) [^)\n]*\)| at pc 0x\S+(?: bp \S+)?(?: sp \S+)?| in thread T\d+:?$| T\d+\)?$")
-_SIGNALS = {
+SIGNALS = {
     "SEGV": "SIGSEGV",
     "ABRT": "SIGABRT",
     "ILL": "SIGILL",
     "FPE": "SIGFPE",
     "BUS": "SIGBUS",
+    "TRAP": "SIGTRAP",
     "access-violation": "SIGSEGV",
+    "breakpoint": "SIGTRAP",
 }
+"""Signals that a sanitizer caught, by the first word of its report."""
 
 
 def parse_sanitizer(text: str) -> Sequence[Piece]:
@@ -41,7 +44,7 @@ def _report(text: str, match: re.Match[str]) -> Piece:
     kind, message = match.group(1), _WHERE.sub("", match.group(2)).strip()
     frames, end = _first_stack(text, match.end())
     thrown = Thrown(kind, message, line_at(text, match.start()), frames)
-    signal = _SIGNALS.get(message.split(" ", 1)[0])
+    signal = SIGNALS.get(message.split(" ", 1)[0])
     return Piece(Format.SANITIZER, match.start(), max(end, match.end()), (thrown,), signal)
 
 

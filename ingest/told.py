@@ -109,9 +109,9 @@ class Told:
 
     def is_same(self, trace: Trace, final: str, pause: float, stamp: str | None) -> bool:
         """Whether a second trace is of the failure that is known; ``final`` is the line that it ended in."""
-        return self.echoes(trace) or self.follows(trace, final, pause, stamp)
+        return self._echoes(trace) or self._follows(trace, final, pause, stamp)
 
-    def echoes(self, trace: Trace) -> bool:
+    def _echoes(self, trace: Trace) -> bool:
         """Whether a second trace is the first one again: from a logger and the interpreter, or twice at once."""
         for words, bare, at, _ in self.traces:
             if words != trace.words:
@@ -122,7 +122,7 @@ class Told:
                 return abs((trace.at - at).total_seconds()) <= _ECHO_SECONDS
         return False
 
-    def follows(self, trace: Trace, final: str, pause: float, stamp: str | None) -> bool:
+    def _follows(self, trace: Trace, final: str, pause: float, stamp: str | None) -> bool:
         """Whether a trace only tells what was told before, or what that led to; ``pause`` seconds after it."""
         if AFTERMATH.search(final, 0, 2000):
             return True
