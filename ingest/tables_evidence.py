@@ -8,9 +8,10 @@ from sqlalchemy import JSON, CheckConstraint, Date, Double, ForeignKey, Index, U
 from sqlalchemy.orm import Mapped, mapped_column
 
 from crashpath.ingest import tables as tables
+from crashpath.ingest import tables_counts as tables_counts
 from crashpath.ingest.schema import Base, BigId, Json, UtcTime
 
-#: Whole once this module and ``tables`` are imported; whoever looks at the whole schema takes it from here.
+#: Whole once this module, ``tables`` and ``tables_counts`` are imported; the whole schema is taken from here.
 SCHEMA = Base.metadata
 
 
@@ -43,6 +44,7 @@ class Attempts(Base):
     unanswered: Mapped[int | None] = mapped_column(BigId)
     rerouted: Mapped[int | None] = mapped_column(BigId)
     users: Mapped[int | None] = mapped_column(BigId)
+    devices: Mapped[int | None] = mapped_column(BigId)
     via: Mapped[str]
     origin: Mapped[str]
     recorded_at: Mapped[datetime] = mapped_column(UtcTime)
