@@ -91,7 +91,7 @@ def failed_attempts(
         near.append(Crash.day <= until + timedelta(days=1))
     known = _ranked(windows).where(*near).subquery().c
     cell = (
-        func.coalesce(Crash.unit, case(_PHASES, value=Crash.phase, else_=UNKNOWN)),
+        unit_of(),
         Crash.unit.is_not(None), Crash.day, Crash.release, Crash.platform,
         func.coalesce(Cluster.failure_class, UNCLASSIFIED),
     )  # fmt: skip
@@ -114,11 +114,10 @@ def failed_attempts(
 
 
 def _by_unit(rows: Iterable[_Row]) -> tuple[FailedAttempts, ...]:
-    """Sum the rows by unit; what the phase alone calls a load may be a deployment, and counts on either."""
+    """Sum the rows by unit."""
     sums: dict[tuple[str, date, str, str, str], tuple[int, int, int, int]] = {}
     for row in rows:
-        twice = row.unit == LOAD and not row.told
-        for unit in (DEPLOYMENT, LOAD) if twice else (row.unit,):
+        for unit in units_counted(row.unit, row.told):
             key = (unit, row.day, row.release, row.platform, row.failure_class)
             before = sums.get(key, (0, 0, 0, 0))
             now = (row.attempts, row.unanswered, row.contained, row.witnesses)
@@ -133,12 +132,8 @@ def _ranked(windows: Windows) -> Any:
 
     Narrow rows, because they are sorted; all windows are one, because each other one would sort them again.
     """
-    attempt = _attempt(windows)
-    knows_most = (
-        case((Crash.format == Format.EVENT.value, 0), (Crash.cue_class.is_not(None), 1), else_=2),
-        Crash.at,
-        Crash.id,
-    )
+    attempt = attempt_key(windows)
+    knows_most = (attempt_rank(), Crash.at, Crash.id)
 
     def over_all(aggregate: Any) -> Any:
         return aggregate.over(partition_by=attempt, order_by=knows_most, rows=(None, None))
@@ -153,14 +148,29 @@ def _ranked(windows: Windows) -> Any:
     )
 
 
-def _attempt(windows: Windows) -> Any:
-    """What makes two crashes witnesses of one attempt, as a text."""
+def unit_of() -> Any:
+    """The unit of a crash in SQL: told by an event, else by its phase."""
+    return func.coalesce(Crash.unit, case(_PHASES, value=Crash.phase, else_=UNKNOWN))
+
+
+def units_counted(unit: str, told: bool) -> tuple[str, ...]:
+    """Return the units that an attempt counts on: what the phase alone calls a load may be a deployment."""
+    return (DEPLOYMENT, LOAD) if unit == LOAD and not told else (unit,)
+
+
+def attempt_rank() -> Any:
+    """How much a witness knows of its attempt, in SQL: the lowest knows most; then the earliest counts."""
+    return case((Crash.format == Format.EVENT.value, 0), (Crash.cue_class.is_not(None), 1), else_=2)
+
+
+def attempt_key(windows: Windows) -> Any:
+    """What makes two crashes witnesses of one attempt, as a text in SQL. A window never reaches into another day."""
     seconds = cast(extract("epoch", Crash.at), BigInteger)
     sizes = {"load": windows.load, "warmup": windows.load, "infer": windows.request}
     size = case(sizes, value=Crash.phase, else_=windows.unknown)
     source = "source " + cast(Crash.source_id, String)
     place = func.coalesce(Crash.host_key, "-") + " " + func.coalesce(Crash.process_key, source)
-    window = cast(seconds - seconds % size, String) + " " + cast(size, String)
+    window = cast(Crash.day, String) + " " + cast(seconds - seconds % size, String) + " " + cast(size, String)
     return case(
         (Crash.attempt_id.is_not(None), "id " + Crash.attempt_id),
         else_="window " + place + " " + window,

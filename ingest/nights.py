@@ -31,6 +31,17 @@ class NightRow:
     versions: Mapping[str, str]
 
 
+@dataclass(frozen=True, slots=True)
+class NightSeen:
+    """What others need to know of a night: ``reason`` is why it was not complete; times are UTC."""
+
+    id: int
+    status: str
+    reason: str | None
+    finished_at: datetime | None
+    started_at: datetime
+
+
 def start_night(session: Session, *, versions: Mapping[str, str], now: datetime) -> int:
     """Begin a night and return its id. Call it with the lease held: whatever else still says ``running`` was killed."""
     session.execute(
@@ -75,3 +86,10 @@ def nights(session: Session, limit: int = 100) -> tuple[NightRow, ...]:
     return tuple(
         NightRow(n.id, n.started_at, n.finished_at, n.status, n.reason, n.counts, n.seconds, n.versions) for n in rows
     )
+
+
+def last_night(session: Session) -> NightSeen | None:
+    """Return the night that began last, whether or not it is over; ``None`` where there was none."""
+    columns = (Night.id, Night.status, Night.reason, Night.finished_at, Night.started_at)
+    row = session.execute(select(*columns).order_by(Night.id.desc()).limit(1)).first()
+    return None if row is None else NightSeen(*row)

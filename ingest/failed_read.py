@@ -1,0 +1,94 @@
+"""Read what is counted of failed attempts; ``refresh_failures`` counts it."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from datetime import date
+from typing import Any
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from crashpath.ingest.classes import UNCLASSIFIED
+from crashpath.ingest.tables import Cluster, Crash, Signature
+from crashpath.ingest.tables_counts import FailedDaily, Heard, StaleDay
+from crashpath.ingest.tables_evidence import Attempts
+
+
+@dataclass(frozen=True, slots=True)
+class FailedCell:
+    """``attempts`` that failed on a UTC ``day`` in a cohort, with signatures of one cluster.
+
+    ``cluster`` is its number, ``None`` for signatures that are in none yet. ``unanswered`` and ``contained`` are those
+    of which an event says so. ``witnesses`` are the crashes that tell of them. A load of which no event tells counts
+    under ``deployment`` and under ``load``: sum over one unit, never over all.
+    """
+
+    unit: str
+    day: date
+    release: str
+    platform: str
+    model: str
+    cluster: int | None
+    failure_class: str
+    attempts: int
+    unanswered: int
+    contained: int
+    witnesses: int
+
+
+def failed_cells(
+    session: Session, *, releases: Collection[str] | None = None, since: date | None = None, until: date | None = None
+) -> tuple[FailedCell, ...]:
+    """Return what is counted, in order of unit, day, cohort and cluster. Days are inclusive.
+
+    Days that are stale may be wrong: call ``refresh_failures`` before.
+    """
+    cell = (FailedDaily.unit, FailedDaily.day, FailedDaily.release, FailedDaily.platform, FailedDaily.model)
+    sums = (FailedDaily.attempts, FailedDaily.unanswered, FailedDaily.contained, FailedDaily.witnesses)
+    query = (
+        select(*cell, Signature.cluster_id, *(func.sum(column) for column in sums))
+        .outerjoin(Signature, Signature.id == FailedDaily.signature_id)
+        .group_by(*cell, Signature.cluster_id)
+    )
+    if releases is not None:
+        query = query.where(FailedDaily.release.in_(sorted(releases)))
+    if since is not None:
+        query = query.where(FailedDaily.day >= since)
+    if until is not None:
+        query = query.where(FailedDaily.day <= until)
+    classes: dict[int | None, str] = dict(session.execute(select(Cluster.id, Cluster.failure_class)).all())
+    found = [
+        FailedCell(unit, day, release, platform, model, cluster, classes.get(cluster, UNCLASSIFIED), *map(int, counts))
+        for unit, day, release, platform, model, cluster, *counts in session.execute(query)
+    ]
+    found.sort(key=lambda one: (one.unit, one.day, one.release, one.platform, one.model, one.cluster or 0))
+    return tuple(found)
+
+
+def stale_days(session: Session) -> tuple[date, ...]:
+    """Return the days whose failed attempts have to be counted anew, in order."""
+    return tuple(session.scalars(select(StaleDay.day).order_by(StaleDay.day)))
+
+
+def releases(session: Session) -> tuple[str, ...]:
+    """Return every release that something is known of, in order: failed attempts, crashes not counted yet, attempts,
+    or a log source that told of it.
+    """
+    found: set[str] = set()
+    for column in (FailedDaily.release, Attempts.release, Heard.release):
+        found |= _distinct(session, column)
+    uncounted = select(Crash.release).where(Crash.day.in_(select(StaleDay.day))).distinct()
+    found.update(session.scalars(uncounted))
+    return tuple(sorted(found))
+
+
+def _distinct(session: Session, column: Any) -> set[str]:
+    """Go from value to value by the column's index: there are few of them in many rows."""
+    found: set[str] = set()
+    value = session.scalar(select(func.min(column)))
+    while value is not None:
+        found.add(value)
+        value = session.scalar(select(func.min(column)).where(column > value))
+    return found
