@@ -28,7 +28,9 @@ from crashpath.dashboard.summary import NightSummary
 from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.deaths import join_deaths
+from crashpath.ingest.failed_daily import refresh_failures
 from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome, clean
+from crashpath.ingest.heard import Hearing
 from crashpath.ingest.keying import keying
 from crashpath.ingest.lease import Lease
 from crashpath.ingest.lineage import kept_mark
@@ -114,12 +116,18 @@ def run_night(
         try:
             writer = Writer(store, night, clean, fence=lease.fence, examples=options.examples)
             with watch.stage("read"), tempfile.TemporaryDirectory(prefix="crashpath-") as scratch:
-                feeder = Feeder(store, writer, load_rules(), options.feed, clock)
+                hearing, began = Hearing(clean), clock()
+                feeder = Feeder(store, writer, load_rules(), options.feed, clock, hearing)
                 fed = _feed_all(feeder, sources(paths, options.exclude), options.source_name, Path(scratch), progress)
             watch.move("read", "store", sum(one.store_seconds for one in fed))
-            with watch.stage("store"), store.write() as session:
-                lease.fence(session)
-                join_deaths(session, night)
+            with watch.stage("store"):
+                hearing.write(store, at=began, fence=lease.fence)
+                with store.write() as session:
+                    lease.fence(session)
+                    join_deaths(session, night)
+            progress.stage("count")
+            with watch.stage("count"):
+                refresh_failures(store, fence=lease.fence)
             attempts, problem = _attempts(store, options.attempts, clock)
             clustered = clusterer.run(store, night, clock=clock, say=progress.stage, fence=lease.fence)
             reclustered = None

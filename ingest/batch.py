@@ -16,6 +16,7 @@ from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Analysis
 from crashpath.ingest.rows import crash_row, pack, pack_roles, signature_row, storable, variant_key, variant_row
 from crashpath.ingest.schema import Base, Json
+from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.tables import Crash, CrashDaily, Exemplar, Signature, Variant
 
 #: Most values in one IN list.
@@ -61,6 +62,7 @@ class _Known(NamedTuple):
 
     id: int
     touched_id: int
+    attempt_id: str | None
     cell: _Cell
 
 
@@ -120,6 +122,7 @@ class Batch:
         for chunk in chunks([k.id for k in gone], _CHUNK):
             session.execute(delete(Crash).where(Crash.id.in_(chunk)))
         self._count_days(session, known, gone)
+        self._mark_days(session, known, gone)
         kept = self._keep_examples(session)
         return BatchCounts(
             crashes=len(self.rows),
@@ -178,13 +181,13 @@ class Batch:
         since = min(old, *self.rows) if self.rows else old
         query = (
             select(
-                Crash.offset, Crash.id, Crash.touched_id,
+                Crash.offset, Crash.id, Crash.touched_id, Crash.attempt_id,
                 Crash.day, Crash.release, Crash.platform, Crash.model, Crash.path, Crash.phase, Variant.signature_id,
             )
             .join(Variant, Variant.id == Crash.variant_id)
             .where(Crash.source_id == self.source_id, Crash.offset >= since)
         )  # fmt: skip
-        return {row[0]: _Known(row[1], row[2], _Cell._make(row[3:])) for row in session.execute(query)}
+        return {row[0]: _Known(*row[1:4], _Cell._make(row[4:])) for row in session.execute(query)}
 
     def _count_days(self, session: Session, known: dict[int, _Known], gone: list[_Known]) -> None:
         change: Counter[_Cell] = Counter()
@@ -205,6 +208,13 @@ class Batch:
         session.connection().execute(statement, rows)
         if any(row["crashes"] < 0 for row in rows):
             session.execute(delete(CrashDaily).where(CrashDaily.crashes <= 0))
+
+    def _mark_days(self, session: Session, known: dict[int, _Known], gone: list[_Known]) -> None:
+        again = [known[offset] for offset in self.rows if offset in known]
+        days = {row["day"] for row in self.rows.values()} | {one.cell.day for one in [*again, *gone]}
+        had = {one.attempt_id for one in [*again, *gone]}
+        dropped = had - {row["attempt_id"] for row in self.rows.values()}
+        mark_stale(session, days, dropped=[one for one in dropped if one is not None])
 
     def _keep_examples(self, session: Session) -> int:
         wanted: dict[tuple[str, str], list[int]] = {}

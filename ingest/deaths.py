@@ -13,6 +13,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session, aliased
 
 from crashpath.ingest.piece import Format
+from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.tables import Crash, Night
 
 NEAR = timedelta(seconds=60)
@@ -28,16 +29,19 @@ def join_deaths(session: Session, night_id: int, near: timedelta = NEAR) -> int:
     since = session.scalar(ended) or 0
     line, event = aliased(Crash), aliased(Crash)
     pairs = (
-        select(line.id, line.at, event.at, event.attempt_id)
+        select(line.id, line.day, line.at, event.at, event.attempt_id)
         .join(event, (event.process_key == line.process_key) & (event.host_key == line.host_key))
         .where(line.attempt_id.is_(None), event.format == Format.EVENT.value, event.attempt_id.is_not(None))
         .order_by(event.at, event.id)
     )
     joined: dict[int, str] = {}
+    days = set()
     for new in (line, event):  # each by its own index; together they would need a look at every crash
-        for key, at, told, attempt in session.execute(pairs.where(new.night_id > since)):
+        for key, day, at, told, attempt in session.execute(pairs.where(new.night_id > since)):
             if attempt is not None and abs(told - at) <= near:
                 joined.setdefault(key, attempt)
+                days.add(day)
     for key, attempt in joined.items():
         session.execute(update(Crash).where(Crash.id == key).values(attempt_id=attempt))
+    mark_stale(session, days)
     return len(joined)

@@ -8,7 +8,7 @@ updated in place (see docs/decisions/0002).
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
@@ -18,6 +18,7 @@ from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.event_lines import EventSplitter
 from crashpath.ingest.facts import facts_for_path
+from crashpath.ingest.heard import Hearing, Told, told_by
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
 from crashpath.ingest.read import Found, OpenSource, open_source
@@ -73,10 +74,19 @@ class Fed:
 
 
 class Feeder:
-    """Feeds the sources of one night, one after the other."""
+    """Feeds the sources of one night, one after the other.
+
+    ``hearing`` is told of each source that was looked at, and of the cohorts that it told of.
+    """
 
     def __init__(
-        self, store: Store, writer: Writer, rules: Rules, options: FeedOptions, clock: Callable[[], datetime]
+        self,
+        store: Store,
+        writer: Writer,
+        rules: Rules,
+        options: FeedOptions,
+        clock: Callable[[], datetime],
+        hearing: Hearing | None = None,
     ) -> None:
         self._store = store
         self._writer = writer
@@ -85,12 +95,14 @@ class Feeder:
         self._clock = clock
         self._analyser = Analyser(rules, redacting=True)
         self._ledger = Ledger(store.key, writer.night_id, clean)
+        self._hearing = hearing or Hearing(clean)
 
     def feed(self, found: Found, stream: str | None = None) -> Fed:
         """Read one source to its end. ``stream`` names one that has no path of its own (standard input)."""
         if found.problem is not None:
             return Fed(found.path, Outcome.UNREADABLE, problem=found.problem)
         if stream is None and self._as_it_was(found.path):
+            self._heard(found.path, self._facts_of(found.path))
             return Fed(found.path, Outcome.UNCHANGED)
         try:
             with open_source(found.path) as source:
@@ -110,16 +122,19 @@ class Feeder:
 
     def _feed_open(self, source: OpenSource, stream: str | None) -> Fed:
         path = stream or source.path
+        facts = self._facts_of(path)
         if not source.head:
+            self._heard(path, facts)
             return Fed(path, Outcome.EMPTY)
         identity = self._identity(source, stream)
         with self._store.write() as session:
             state = self._ledger.claim(session, identity)
         if state.unchanged:
+            self._heard(path, facts)
             return Fed(path, Outcome.UNCHANGED)
         follower = Follower(state.offset)
         reading = _Reading(self._writer, state, follower, self._clock)
-        options = self._split_options(source, path)
+        options = self._split_options(source, facts)
         splitter = EventSplitter(path, options, state.offset, head=source.head)
         problem = None
         try:
@@ -132,11 +147,19 @@ class Feeder:
             reading.end(splitter, self._analyser, None)
             with self._store.write() as session:
                 self._ledger.problem(session, state, problem)
+        else:
+            self._heard(path, facts, reading.told)
         outcome = Outcome.UNREADABLE if problem else Outcome.READ
         return Fed(
             path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem,
             splitter.events,
         )  # fmt: skip
+
+    def _facts_of(self, path: str) -> Facts:
+        return facts_for_path(path, self._options.patterns, self._options.facts)
+
+    def _heard(self, path: str, facts: Facts, told: Iterable[Told] = ()) -> None:
+        self._hearing.look(self._store.key(path), {told_by(facts), *told})
 
     def _identity(self, source: OpenSource, stream: str | None) -> SourceIdentity:
         is_file = source.size is not None and stream is None
@@ -156,12 +179,12 @@ class Feeder:
         # Read outside the transaction: a large archive takes its time.
         return replace(identity, tails=tails_of(source.path, places, decoded=source.compressed))
 
-    def _split_options(self, source: OpenSource, path: str) -> SplitOptions:
+    def _split_options(self, source: OpenSource, facts: Facts) -> SplitOptions:
         return SplitOptions(
             tz=self._options.tz,
             as_of=self._options.as_of or self._clock(),
             mtime=source.mtime,
-            facts=facts_for_path(path, self._options.patterns, self._options.facts),
+            facts=facts,
             is_failure=self._rules.is_failure,
         )
 
@@ -180,6 +203,7 @@ class _Reading:
         self._checkpoint = state.offset
         self._seen = state.offset
         self.records = 0
+        self.told: set[Told] = set()
         self.counts = BatchCounts()
         self.store_seconds = 0.0
 
@@ -191,8 +215,11 @@ class _Reading:
                 self._bad.append(_quarantined(item))
             case AttemptsEvent():
                 self._attempts.append(item)
+                self.told.add(told_by(item.facts))
             case Record():
-                self._analyses.append(analyser.analyse(item))
+                analysis = analyser.analyse(item)
+                self._analyses.append(analysis)
+                self.told.add(told_by(analysis.parsed.facts, item.facts))
                 self._seen = max(self._seen, item.end)
                 self.records += 1
         if len(self._analyses) + len(self._bad) + len(self._attempts) >= BATCH_RECORDS:

@@ -6,7 +6,7 @@ that once told of a cohort and is still looked at is heard, however quiet it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
@@ -24,7 +24,8 @@ from crashpath.ingest.tables_counts import Heard
 _ROWS = 2_000
 """Most rows in one transaction."""
 
-_Told = tuple[str | None, str | None, str | None]
+Told = tuple[str | None, str | None, str | None]
+"""Release, platform and model as a source tells them; ``None`` where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -50,6 +51,13 @@ def heard(session: Session, releases: Collection[str]) -> tuple[HeardCohort, ...
     return tuple(sorted((HeardCohort(*row) for row in session.execute(query)), key=_place))
 
 
+def told_by(facts: Facts, lower: Facts | None = None) -> Told:
+    """Return the cohort that facts name, gaps filled from facts of lower rank."""
+    if lower is None:
+        return facts.release, facts.platform, facts.model
+    return facts.release or lower.release, facts.platform or lower.platform, facts.model or lower.model
+
+
 class Hearing:
     """What one night heard, kept until its sources are read and then written with few statements.
 
@@ -59,13 +67,13 @@ class Hearing:
 
     def __init__(self, clean: Callable[[str], str]) -> None:
         self._clean = clean
-        self._cleaned: dict[_Told, tuple[str, ...]] = {}
+        self._cleaned: dict[Told, tuple[str, ...]] = {}
         self._origins: dict[str, set[tuple[str, ...]]] = {}
 
-    def look(self, origin_key: str, told: Collection[Facts]) -> None:
+    def look(self, origin_key: str, told: Iterable[Told]) -> None:
         """Say that a source was looked at, and which cohorts it told of."""
         cohorts = self._origins.setdefault(origin_key, set())
-        cohorts.update(self._cohort((one.release, one.platform, one.model)) for one in told)
+        cohorts.update(self._cohort(one) for one in told)
 
     def write(self, store: Store, *, at: datetime, fence: Callable[[Session], None] | None = None) -> int:
         """Store it in short transactions; return how many rows were told. ``at`` is no later than any of the looks."""
@@ -88,7 +96,7 @@ class Hearing:
                 session.connection().execute(_upsert(session), some)
         return len(rows)
 
-    def _cohort(self, told: _Told) -> tuple[str, ...]:
+    def _cohort(self, told: Told) -> tuple[str, ...]:
         if told not in self._cleaned:
             self._cleaned[told] = tuple(fact(value, self._clean) for value in told)
         return self._cleaned[told]
