@@ -7,10 +7,10 @@ binomial test at half the error.
 
 **Difference**: Newcombe (1998, method 10) adds the distances between rates and their limits like sides of a right
 angle, with Wilson's limits. Where failures are rare that falls short: of rates from 0.1 to 20 % in 50 to 20,000
-attempts a nominal 95 % is 86.2 % at worst (0.3 % in 50 attempts against 0.1 % in 20,000), and below 94 % in one of 22
-places of the grid, because Wilson's own limits fall short there. The same combination of exact limits (the method of
-variance estimates recovery of Zou and Donner, 2008, with Clopper and Pearson's limits) is never below 95 % on that grid
-and is used here. `benchmarks/intervals.py` counts both.
+attempts a nominal 95 % is 86.2 % at worst (0.3 % in 50 attempts against 0.1 % in 20,000), and below 94 % in one of 18
+places of the grid, because Wilson's own limits fall short there (84.0 % at worst). The same combination of exact limits
+(the method of variance estimates recovery of Zou and Donner, 2008, with Clopper and Pearson's limits) is 94.9 % at
+worst on that grid and is used here. `benchmarks/intervals.py` counts both.
 
 **Ratio**: of all failures, the share that falls into the release has a binomial law in which only the ratio is left
 unknown (Przyborowski and Wilenski, 1940), so the exact limits of that share give the ratio's. Failures are taken as
