@@ -23,6 +23,7 @@ from crashpath.ingest.decisions import hold, rekey
 from crashpath.ingest.model import Part
 from crashpath.ingest.rekey import Plan, Rekeyed
 from crashpath.ingest.rekey_check import relabel
+from crashpath.ingest.rekey_failed import move_failures
 from crashpath.ingest.rows import storable, tree_json
 from crashpath.ingest.schema import BigId, Json
 from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, CrashDaily, Exemplar, Project, Variant
@@ -172,6 +173,7 @@ class _Writing:
         )
         connection.execute(insert(_moves).from_select(["variant_id", "old", "new"], stayed))
         self._count_days()
+        move_failures(session, _moves, _mains)
         variant = select(_moves.c.new).where(_moves.c.variant_id == Variant.id).scalar_subquery()
         session.execute(
             update(Variant).where(Variant.id.in_(select(_moves.c.variant_id))).values(signature_id=variant),
