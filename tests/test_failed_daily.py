@@ -55,11 +55,14 @@ def a_crash(rng: random.Random, place: int) -> Analysis:
     return replace(one, record=replace(one.record, facts=facts, at=at, marks=marks), parsed=parsed)
 
 
-def write(store: Store, rng: random.Random, batch: Sequence[Analysis], *, at_end: bool = False) -> None:
+def write(
+    store: Store, rng: random.Random, batch: Sequence[Analysis], *, at_end: bool = False, path: str = "/a.log"
+) -> None:
     """Write a batch of a source as a night of its own; at the end of a source, what is not in it is removed."""
     with store.write() as session:
         night = start_night(session, versions={}, now=NOW)
-        source = Ledger(store.key, night, same).claim(session, SourceIdentity("/a.log", "h", None, b"head", 0, NOW))
+        found = SourceIdentity(path, "h", None, path.encode(), 0, NOW)
+        source = Ledger(store.key, night, same).claim(session, found)
     writer = Writer(store, night, same)
     writer.write_batch(source, batch, checkpoint=0, seen=0, at_end=END if at_end else None, now=NOW)
     if rng.random() < 0.4:
@@ -235,28 +238,54 @@ def test_refreshes_beside_a_night(any_store: Store) -> None:
     is_right(any_store)
 
 
+def told(day: float, place: int, attempt: str | None, **more: object) -> Analysis:
+    """A crash of process 7 some days after midnight."""
+    one = made_up(1, offset=place * 200)
+    facts = Facts(release="1.0", platform="linux", model="m-linux", host="node-1", attempt_id=attempt)
+    marks = (Mark(writer="7"),) * len(one.root.roles)
+    record = replace(one.record, facts=facts, at=MIDNIGHT + timedelta(days=day), marks=marks)
+    return replace(one, record=record, parsed=replace(one.parsed, **more))  # type: ignore[arg-type]
+
+
+EVENT = {"format": "runtime_event", "unit": "request", "outcome": "unanswered"}
+
+
+@pytest.mark.parametrize("removed", [True, False])
+def test_an_attempt_that_loses_its_best_witness(any_store: Store, removed: bool) -> None:
+    """Where a crash is removed, or turns out to be of another attempt, the other witnesses' days are counted, too."""
+    rng = random.Random(0)
+    write(any_store, rng, [told(0, 0, "a")], path="/b.log")
+    write(any_store, rng, [told(2, 1, "a", **EVENT)])
+    refresh_failures(any_store)
+    write(any_store, rng, [] if removed else [told(2, 1, "z", **EVENT)], at_end=True)
+    refresh_failures(any_store)
+    is_right(any_store)
+
+
+def test_a_line_that_is_joined_to_an_event_later(any_store: Store) -> None:
+    """A line that is found to be of an attempt makes its own day stale: it stood there as an attempt of its own."""
+    write(any_store, random.Random(0), [told(0.9999, 0, "a", **EVENT), told(1.0001, 1, None)])
+    refresh_failures(any_store)
+    with any_store.write() as session:
+        assert join_deaths(session, 1) == 1
+        assert stale_days(session) == (date(2026, 1, 6),)
+    refresh_failures(any_store)
+    is_right(any_store)
+
+
 def test_only_stale_days_are_counted_and_those_that_hang_together_with_them(store: Store) -> None:
     """A new witness on one day may take an attempt away from another day; a third day is left alone."""
-
-    def at(day: int, place: int, attempt: str | None, **more: object) -> Analysis:
-        one = made_up(1, offset=place * 200)
-        facts = Facts(release="1.0", platform="linux", model="m", attempt_id=attempt)
-        record = replace(one.record, facts=facts, at=MIDNIGHT + timedelta(days=day, hours=1))
-        return replace(one, record=record, parsed=replace(one.parsed, **more))  # type: ignore[arg-type]
-
     rng = random.Random(0)
-    first = [at(0, 0, "a"), at(2, 1, None), at(2, 2, "b")]
-    write(store, rng, first)
+    write(store, rng, [told(0, 0, "a"), told(2, 1, None), told(2, 2, "b")])
     assert refresh_failures(store) == Refreshed(days=2, crashes=3, left=0)
-    event = at(1, 3, "a", format="runtime_event", unit="request", outcome="unanswered")
-    write(store, rng, [event])
+    write(store, rng, [told(1, 3, "a", **EVENT)])
     assert refresh_failures(store) == Refreshed(days=2, crashes=2, left=0)
     assert refresh_failures(store) == Refreshed()
     second, third = date(2026, 1, 6), date(2026, 1, 7)
     with store.read() as session:
         cells = failed_cells(session)
-        told = [(one.day, one.unit, one.attempts, one.unanswered, one.witnesses) for one in cells]
-        assert told == [(second, "request", 1, 1, 2), (third, "unknown", 2, 0, 2)]
+        counted = [(one.day, one.unit, one.attempts, one.unanswered, one.witnesses) for one in cells]
+        assert counted == [(second, "request", 1, 1, 2), (third, "unknown", 2, 0, 2)]
         assert [one.day for one in failed_cells(session, since=third)] == [third]
         assert failed_cells(session, until=date(2026, 1, 5)) == ()
         assert failed_cells(session, releases=["2.0"]) == ()
