@@ -1,26 +1,30 @@
 """Attempts: how often something was tried, from CSV, JSONL or Parquet into the store.
 
 Columns: ``unit`` (deployment, load, request), ``day`` (ISO date, UTC), ``attempts``; optional ``release``,
-``platform``, ``model``, ``path`` (else ``unknown``), ``failures``, ``unanswered``, ``users``. One row a unit, day and
-cohort; loading the same file again changes nothing, other numbers replace the old ones, which are kept in the row's
-history.
+``platform``, ``model``, ``path`` (else ``unknown``), ``failures``, ``unanswered``, ``users``, ``devices``. One row a
+unit, day and cohort; loading the same file again changes nothing, other numbers replace the old ones, which are kept in
+the row's history. What cannot be (more failures than attempts) or may be a slip (a day to come, no attempts at all) is
+stored as it is told, and a review speaks of it.
 """
 
 from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 from pathlib import Path
+from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import insert, select
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.event_attempts import FILE
 from crashpath.ingest.redact import redact
 from crashpath.ingest.rows import fact, storable
+from crashpath.ingest.schema import Json
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
 from crashpath.ingest.tables_evidence import Attempts
@@ -28,10 +32,12 @@ from crashpath.ingest.tables_evidence import Attempts
 UNITS = ("deployment", "load", "request")
 _NEEDED = ("unit", "day", "attempts")
 _COHORT = ("release", "platform", "model", "path")
-_OPTIONAL = ("failures", "unanswered", "users")
-_ADVICE = "Columns are unit, day, attempts, and optionally release, platform, model, path, failures, unanswered, users."
+_OPTIONAL = ("failures", "unanswered", "users", "devices")
+_COUNTS = ("attempts", *_OPTIONAL)
+_ADVICE = f"Columns are {', '.join(_NEEDED)}, and optionally {', '.join((*_COHORT, *_OPTIONAL))}."
 
 Key = tuple[str, date, str, str, str, str]
+Counts = tuple[int, int | None, int | None, int | None, int | None]
 Raw = Mapping[str, object]
 
 
@@ -49,11 +55,17 @@ class AttemptRow:
     failures: int | None = None
     unanswered: int | None = None
     users: int | None = None
+    devices: int | None = None
 
     @property
     def key(self) -> Key:
         """What makes two rows the same."""
         return (self.unit, self.day, self.release, self.platform, self.model, self.path)
+
+    @property
+    def counts(self) -> Counts:
+        """What a correction changes."""
+        return (self.attempts, self.failures, self.unanswered, self.users, self.devices)
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,39 +107,45 @@ def read_attempts(path: str) -> tuple[AttemptRow, ...]:
 
 def save_attempts(session: Session, rows: Sequence[AttemptRow], *, origin: str, now: datetime) -> Loaded:
     """Store rows by key; numbers that differ replace the old ones and put them into the row's history."""
-    query = select(Attempts).where(Attempts.via == FILE, Attempts.day.in_({row.day for row in rows}))
-    stored = {
-        (row.unit, row.day, row.release, row.platform, row.model, row.path): row for row in session.scalars(query)
-    } if rows else {}  # fmt: skip
-    new = changed = 0
+    stored = _stored(session, {row.day for row in rows})
+    new, changed = [], []
     for row in rows:
         old = stored.get(row.key)
         if old is None:
-            session.add(
-                Attempts(
-                    unit=row.unit, day=row.day, release=row.release, platform=row.platform, model=row.model,
-                    path=row.path, attempts=row.attempts, failures=row.failures, unanswered=row.unanswered,
-                    users=row.users, via=FILE, origin=origin, recorded_at=now, history=[],
-                )
-            )  # fmt: skip
-            new += 1
-        elif (old.attempts, old.failures, old.unanswered, old.users) != (
-            row.attempts, row.failures, row.unanswered, row.users,
-        ):  # fmt: skip
-            before = {
-                "attempts": old.attempts, "failures": old.failures, "unanswered": old.unanswered, "users": old.users,
-                "origin": old.origin, "recorded_at": old.recorded_at.isoformat(),
-            }  # fmt: skip
-            old.history = [*old.history, before]
-            old.attempts, old.failures, old.unanswered, old.users = (
-                row.attempts,
-                row.failures,
-                row.unanswered,
-                row.users,
-            )
-            old.origin, old.recorded_at = origin, now
-            changed += 1
-    return Loaded(len(rows), new, changed)
+            new.append(_values(row, origin, now) | {"via": FILE, "history": []})
+        elif old.counts != row.counts:
+            changed.append((old.id, _values(row, origin, now)))
+    if new:
+        session.connection().execute(insert(Attempts.__table__), new)  # type: ignore[arg-type]  # a Table
+    for number, values in changed:
+        was = session.get_one(Attempts, number)
+        before = {name: getattr(was, name) for name in (*_COUNTS, "origin")}
+        was.history = [*was.history, before | {"recorded_at": was.recorded_at.isoformat()}]
+        for name in (*_COUNTS, "origin", "recorded_at"):
+            setattr(was, name, values[name])
+    return Loaded(len(rows), len(new), len(changed))
+
+
+class _Stored(NamedTuple):
+    id: int
+    counts: Counts
+
+
+def _stored(session: Session, days: Collection[date]) -> dict[Key, _Stored]:
+    """Return what files told of these days."""
+    key = (Attempts.unit, Attempts.day, Attempts.release, Attempts.platform, Attempts.model, Attempts.path)
+    counts = (Attempts.attempts, Attempts.failures, Attempts.unanswered, Attempts.users, Attempts.devices)
+    found: dict[Key, _Stored] = {}
+    for chunk in chunks(sorted(days)):
+        query = select(*key, Attempts.id, *counts).where(Attempts.via == FILE, Attempts.day.in_(chunk))
+        for row in session.execute(query):
+            found[row[:6]] = _Stored(row[6], row[7:])
+    return found
+
+
+def _values(row: AttemptRow, origin: str, now: datetime) -> Json:
+    named = zip(("unit", "day", *_COHORT, *_COUNTS), (*row.key, *row.counts), strict=True)
+    return dict(named) | {"origin": origin, "recorded_at": now}
 
 
 def _csv(path: str) -> Iterator[Raw]:
@@ -185,9 +203,9 @@ def _row(path: str, number: int, raw: Raw) -> AttemptRow:
         raise bad("attempts is empty")
     # Cleaned as the facts of crashes are, so that nothing personal is stored and both name a cohort alike.
     release, platform, model, where = (fact(str(raw.get(name) or "").strip(), _clean) for name in _COHORT)
-    failures, unanswered, users = (_whole(raw.get(name), name, bad) for name in _OPTIONAL)
+    failures, unanswered, users, devices = (_whole(raw.get(name), name, bad) for name in _OPTIONAL)
     day = _day(raw.get("day"), bad)
-    return AttemptRow(unit, day, release, platform, model, where, attempts, failures, unanswered, users)
+    return AttemptRow(unit, day, release, platform, model, where, attempts, failures, unanswered, users, devices)
 
 
 def _clean(text: str) -> str:

@@ -16,10 +16,12 @@ would go on in floating point.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import dataclass, fields
 from datetime import date, datetime
-from typing import Any
+from itertools import product
+from typing import Any, NamedTuple
 
 from sqlalchemy import case, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -60,6 +62,7 @@ class AttemptCount:
     unanswered: int | None
     rerouted: int | None
     users: int | None
+    devices: int | None
     via: str
 
 
@@ -94,42 +97,72 @@ def batch_hash(batch_id: str) -> str:
 
 
 def attempt_counts(
-    session: Session, *, release: str | None = None, unit: str | None = None
+    session: Session, *, releases: Collection[str] | None = None, unit: str | None = None
 ) -> tuple[AttemptCount, ...]:
     """Return the attempts to be counted, in order, both origins put together as this module says."""
-    query = select(Attempts)
-    if release is not None:
-        query = query.where(Attempts.release.in_((release, UNKNOWN)))
+    query = select(*(getattr(Attempts, field.name) for field in fields(AttemptCount)))
+    wanted = None if releases is None else frozenset(releases)
+    if wanted is not None:
+        ours = Attempts.release.in_(sorted({*wanted, UNKNOWN}))
+        # (What events tell of no release may be in a file's row of any.)
+        query = query.where(ours | (Attempts.via == FILE) if UNKNOWN in wanted else ours)
     if unit is not None:
         query = query.where(Attempts.unit == unit)
-    rows = [_count(row) for row in session.scalars(query)]
-    told: dict[tuple[str, date], list[AttemptCount]] = {}
+    rows = [_Row._make(row) for row in session.execute(query)]
+    told: dict[tuple[str, date], list[_Cohort]] = defaultdict(list)
     for row in rows:
         if row.via == FILE:
-            told.setdefault((row.unit, row.day), []).append(row)
+            told[row.unit, row.day].append(_cohort(row))
+    totals = {key: _Totals(cohorts) for key, cohorts in told.items()}
     kept = [
         row
         for row in rows
-        if row.via == FILE or not any(_may_include(one, row) for one in told.get((row.unit, row.day), ()))
+        if (wanted is None or row.release in wanted)
+        and (row.via == FILE or (row.unit, row.day) not in totals or not totals[row.unit, row.day].cover(_cohort(row)))
     ]
-    return tuple(
-        sorted(
-            (row for row in kept if release is None or row.release == release),
-            key=lambda row: (row.unit, row.day, row.release, row.platform, row.model, row.path),
-        )
-    )
+    kept.sort(key=lambda row: row[:6])
+    return tuple(AttemptCount(*row) for row in kept)
 
 
-def _may_include(total: AttemptCount, row: AttemptCount) -> bool:
-    pairs = ((getattr(total, name), getattr(row, name)) for name in _COHORT)
-    return all(a == b or UNKNOWN in (a, b) for a, b in pairs)
+class _Row(NamedTuple):
+    """An ``AttemptCount``, in its order, that is quick to make and to sort."""
+
+    unit: str
+    day: date
+    release: str
+    platform: str
+    model: str
+    path: str
+    attempts: int
+    failures: int | None
+    unanswered: int | None
+    rerouted: int | None
+    users: int | None
+    devices: int | None
+    via: str
 
 
-def _count(row: Attempts) -> AttemptCount:
-    return AttemptCount(
-        row.unit, row.day, row.release, row.platform, row.model, row.path, row.attempts, row.failures, row.unanswered,
-        row.rerouted, row.users, row.via,
-    )  # fmt: skip
+_Cohort = tuple[str, str, str, str]
+
+
+def _cohort(row: _Row) -> _Cohort:
+    return row.release, row.platform, row.model, row.path
+
+
+class _Totals:
+    """The cohorts that files tell of one unit and day, looked up by those parts that an event's row knows."""
+
+    def __init__(self, cohorts: Sequence[_Cohort]) -> None:
+        self._cohorts = cohorts
+        self._by_parts: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
+
+    def cover(self, cohort: _Cohort) -> bool:
+        """Whether one of them may include this one: part by part they are the same, or one of the two is not told."""
+        known = tuple(place for place, part in enumerate(cohort) if part != UNKNOWN)
+        if known not in self._by_parts:
+            self._by_parts[known] = {tuple(one[place] for place in known) for one in self._cohorts}
+        found = self._by_parts[known]
+        return any(parts in found for parts in product(*((cohort[place], UNKNOWN) for place in known)))
 
 
 def _sums(batches: Iterable[AttemptsEvent], clean: Callable[[str], str], now: datetime) -> list[Json]:

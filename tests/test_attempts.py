@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from datetime import UTC, date, datetime
+import random
+from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -12,6 +13,7 @@ import pytest
 from sqlalchemy import select
 
 from crashpath.ingest.attempts import Loaded, load_attempts, read_attempts
+from crashpath.ingest.event_attempts import attempt_counts
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
 from crashpath.ingest.tables_evidence import Attempts
@@ -19,19 +21,23 @@ from crashpath.ingest.tables_evidence import Attempts
 NOW = datetime(2026, 2, 1, tzinfo=UTC)
 ROWS = [
     {"unit": "deployment", "day": "2026-01-30", "release": "2.0", "platform": "k8s", "attempts": 1200, "failures": 7},
-    {"unit": "request", "day": "2026-01-31", "release": "2.0", "path": "ort", "attempts": 3_000_000_000, "users": 12},
-]
+    {
+        "unit": "request", "day": "2026-01-31", "release": "2.0", "path": "ort", "attempts": 3_000_000_000,
+        "users": 12, "devices": 9,
+    },
+]  # fmt: skip
 CSV = (
-    "unit,day,release,platform,path,attempts,failures,users\n"
-    "deployment,2026-01-30,2.0,k8s,,1200,7,\n"
-    "request,2026-01-31,2.0,,ort,3000000000,,12\n"
+    "unit,day,release,platform,path,attempts,failures,users,devices\n"
+    "deployment,2026-01-30,2.0,k8s,,1200,7,,\n"
+    "request,2026-01-31,2.0,,ort,3000000000,,12,9\n"
 )
 
 
 def _files(folder: Path) -> list[Path]:
     (folder / "a.csv").write_text("\ufeff" + CSV, encoding="utf-8")
     (folder / "a.jsonl").write_text("\n\n".join(json.dumps(row) for row in ROWS))
-    table = pa.Table.from_pylist([{"platform": None, "path": None, "failures": None, "users": None, **r} for r in ROWS])
+    gaps = dict.fromkeys(("platform", "path", "failures", "users", "devices"))
+    table = pa.Table.from_pylist([gaps | row for row in ROWS])
     days = pa.array([date.fromisoformat(r["day"]) for r in ROWS])  # type: ignore[arg-type]
     pq.write_table(table.set_column(table.column_names.index("day"), "day", days), folder / "a.parquet")
     return [folder / name for name in ("a.csv", "a.jsonl", "a.parquet")]
@@ -42,7 +48,7 @@ def test_three_formats_say_the_same(tmp_path: Path) -> None:
     first, *others = (read_attempts(str(path)) for path in _files(tmp_path))
     assert all(other == first for other in others)
     assert first[0].key == ("deployment", date(2026, 1, 30), "2.0", "k8s", "unknown", "unknown")
-    assert (first[0].failures, first[0].users, first[1].users, first[1].attempts) == (7, None, 12, 3_000_000_000)
+    assert [one.counts for one in first] == [(1200, 7, None, None, None), (3_000_000_000, None, None, 12, 9)]
 
 
 def test_loading_again_changes_nothing_and_corrections_are_kept(any_store: Store, tmp_path: Path) -> None:
@@ -52,10 +58,54 @@ def test_loading_again_changes_nothing_and_corrections_are_kept(any_store: Store
     assert load_attempts(any_store, str(path), now=NOW) == Loaded(2, 0, 0)
     path.write_text(CSV.replace("1200,7", "1300,8"))
     assert load_attempts(any_store, str(path), now=NOW) == Loaded(2, 0, 1)
+    path.write_text(CSV.replace("1200,7,,", "1300,8,,40"))
+    assert load_attempts(any_store, str(path), now=NOW) == Loaded(2, 0, 1)
     with any_store.read() as session:
         row = session.scalars(select(Attempts).where(Attempts.unit == "deployment")).one()
-        assert (row.attempts, row.failures) == (1300, 8)
-        assert [(h["attempts"], h["failures"], h["origin"]) for h in row.history] == [(1200, 7, "a.csv")]
+        assert (row.attempts, row.failures, row.devices) == (1300, 8, 40)
+        told = [(h["attempts"], h["failures"], h["devices"], h["origin"]) for h in row.history]
+        assert told == [(1200, 7, None, "a.csv"), (1300, 8, None, "a.csv")]
+        assert [one.devices for one in attempt_counts(session, releases=["2.0"])] == [40, 9]
+
+
+def test_what_a_review_has_to_speak_of_is_stored(store: Store, tmp_path: Path) -> None:
+    """More failures than attempts, no attempts at all, and days to come are kept as they were told."""
+    path = tmp_path / "a.csv"
+    path.write_text("unit,day,attempts,failures\nload,2026-01-30,5,9\nload,2026-01-31,0,\nload,2999-01-01,7,0\n")
+    assert load_attempts(store, str(path), now=NOW) == Loaded(3, 3, 0)
+    with store.read() as session:
+        told = [(one.day.year, one.attempts, one.failures) for one in attempt_counts(session)]
+    assert told == [(2026, 5, 9), (2026, 0, None), (2999, 7, 0)]
+
+
+def test_which_rows_of_events_a_file_may_include(store: Store) -> None:
+    """Each is left out that any row of a file could have in it: same unit and day, no part that differs."""
+    rng = random.Random(4)
+    rows = {
+        (via, rng.choice(("load", "request")), rng.randrange(3), *(rng.choice(("unknown", "a", "b")) for _ in range(4)))
+        for via in rng.choices(("file", "events"), weights=(1, 9), k=400)
+    }
+    names = ("via", "unit", "day", "release", "platform", "model", "path")
+    base = {"attempts": 1, "origin": "x", "recorded_at": NOW, "history": []}
+    with store.write() as session:
+        for row in rows:
+            values = dict(zip(names, row, strict=True)) | base
+            session.add(Attempts(**values | {"day": NOW.date() + timedelta(days=int(row[2]))}))
+
+    def included(row: tuple[object, ...]) -> bool:
+        files = [one for one in rows if one[0] == "file" and one[1:3] == row[1:3]]
+        pairs = [zip(one[3:], row[3:], strict=True) for one in files]
+        return any(all(a == b or "unknown" in (a, b) for a, b in parts) for parts in pairs)
+
+    expected = {row for row in rows if row[0] == "file" or not included(row)}
+    with store.read() as session:
+        for wanted in (None, ["a"], ["b", "unknown"]):
+            found = {
+                (one.via, one.unit, (one.day - NOW.date()).days, one.release, one.platform, one.model, one.path)
+                for one in attempt_counts(session, releases=wanted)
+            }
+            assert found == {row for row in expected if wanted is None or row[3] in wanted}
+    assert 20 < len(expected) < len(rows)
 
 
 @pytest.mark.parametrize(
@@ -69,7 +119,7 @@ def test_loading_again_changes_nothing_and_corrections_are_kept(any_store: Store
         ("load,2026-01-30,2.0,,,1.5,,", r"row 2: attempts is '1.5'"),
         ("load,2026-01-30,2.0,,,inf,,", r"row 2: attempts is 'inf'"),
         ("load,2026-01-30,2.0,,,9,x,", r"row 2: failures is 'x'"),
-        ("deployment,2026-01-30,2.0,k8s,,5,,", r"rows 1 and 2: the same unit, day and cohort twice"),
+        ("deployment,2026-01-30,2.0,k8s,,5,,,", r"rows 1 and 2: the same unit, day and cohort twice"),
     ],
 )
 def test_bad_rows_are_named_and_nothing_is_stored(store: Store, tmp_path: Path, line: str, said: str) -> None:

@@ -82,7 +82,7 @@ def test_a_dead_worker_comes_back_as_one_failed_attempt(
         assert [(row.release, row.failure_class, row.attempts, row.contained, row.witnesses) for row in failed] == [
             ("2.1.0", failure_class, 1, 1, 2)
         ]
-        counts = {row.unit: row for row in attempt_counts(read, release="2.1.0")}
+        counts = {row.unit: row for row in attempt_counts(read, releases=["2.1.0"])}
     assert (counts["request"].attempts, counts["request"].failures, counts["request"].unanswered) == (2, 1, 0)
     assert counts["load"].attempts >= 2
     assert a_night(store, [logs]).new_crashes == 0
@@ -113,7 +113,7 @@ def test_a_worker_that_dies_idle_is_a_crash_of_no_request(store: Store, tmp_path
         assert [(row.unit, row.failure_class, row.attempts, row.witnesses) for row in failed] == [
             ("unknown", "oom_host", 1, 2)
         ]
-        counts = {row.unit: row for row in attempt_counts(read, release="2.1.0")}
+        counts = {row.unit: row for row in attempt_counts(read, releases=["2.1.0"])}
     assert (counts["request"].attempts, counts["request"].failures) == (2, 0)
 
 
