@@ -21,7 +21,8 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, fields
 from datetime import date, datetime
 from itertools import product
-from typing import Any, NamedTuple
+from operator import itemgetter
+from typing import Any
 
 from sqlalchemy import case, insert, select
 from sqlalchemy.dialects import postgresql, sqlite
@@ -108,56 +109,38 @@ def attempt_counts(
         query = query.where(ours | (Attempts.via == FILE) if UNKNOWN in wanted else ours)
     if unit is not None:
         query = query.where(Attempts.unit == unit)
-    rows = [_Row._make(row) for row in session.execute(query)]
+    # There may be very many rows: tuples in the order of AttemptCount, until it is known which of them count.
+    rows = session.connection().execute(query).all()
     told: dict[tuple[str, date], list[_Cohort]] = defaultdict(list)
     for row in rows:
-        if row.via == FILE:
-            told[row.unit, row.day].append(_cohort(row))
+        if row[-1] == FILE:
+            told[row[0], row[1]].append(row[2:6])
     totals = {key: _Totals(cohorts) for key, cohorts in told.items()}
     kept = [
         row
         for row in rows
-        if (wanted is None or row.release in wanted)
-        and (row.via == FILE or (row.unit, row.day) not in totals or not totals[row.unit, row.day].cover(_cohort(row)))
+        if (wanted is None or row[2] in wanted)
+        and (row[-1] == FILE or (total := totals.get(row[:2])) is None or not total.cover(row[2:6]))
     ]
-    kept.sort(key=lambda row: row[:6])
+    kept.sort(key=itemgetter(slice(6)))
     return tuple(AttemptCount(*row) for row in kept)
 
 
-class _Row(NamedTuple):
-    """An ``AttemptCount``, in its order, that is quick to make and to sort."""
-
-    unit: str
-    day: date
-    release: str
-    platform: str
-    model: str
-    path: str
-    attempts: int
-    failures: int | None
-    unanswered: int | None
-    rerouted: int | None
-    users: int | None
-    devices: int | None
-    via: str
-
-
-_Cohort = tuple[str, str, str, str]
-
-
-def _cohort(row: _Row) -> _Cohort:
-    return row.release, row.platform, row.model, row.path
+_Cohort = tuple[str, ...]
+"""Release, platform, model and path."""
 
 
 class _Totals:
     """The cohorts that files tell of one unit and day, looked up by those parts that an event's row knows."""
 
     def __init__(self, cohorts: Sequence[_Cohort]) -> None:
-        self._cohorts = cohorts
+        self._cohorts = frozenset(cohorts)
         self._by_parts: dict[tuple[int, ...], set[tuple[str, ...]]] = {}
 
     def cover(self, cohort: _Cohort) -> bool:
         """Whether one of them may include this one: part by part they are the same, or one of the two is not told."""
+        if cohort in self._cohorts:
+            return True
         known = tuple(place for place, part in enumerate(cohort) if part != UNKNOWN)
         if known not in self._by_parts:
             self._by_parts[known] = {tuple(one[place] for place in known) for one in self._cohorts}
