@@ -165,7 +165,7 @@ def _count(session: Session, days: Sequence[date]) -> list[Json]:
         if cell.day not in wanted:
             continue
         for unit in units_counted(cell.unit, cell.told):
-            counts = sums.setdefault((cell.day, unit, *cell[3:]), [0, 0, 0, 0])
+            counts = sums.setdefault((cell.release, cell.day, unit, *cell[4:]), [0, 0, 0, 0])
             counts[0] += 1
             counts[1] += one.unanswered
             counts[2] += one.contained and not one.unanswered

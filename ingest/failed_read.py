@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import date
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import BigInteger, cast, func, select
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.classes import UNCLASSIFIED
@@ -41,16 +41,18 @@ class FailedCell:
 def failed_cells(
     session: Session, *, releases: Collection[str] | None = None, since: date | None = None, until: date | None = None
 ) -> tuple[FailedCell, ...]:
-    """Return what is counted, in order of unit, day, cohort and cluster. Days are inclusive.
+    """Return what is counted, in order of release, day, unit, platform and model. Days are inclusive.
 
     Days that are stale may be wrong: call ``refresh_failures`` before.
     """
-    cell = (FailedDaily.unit, FailedDaily.day, FailedDaily.release, FailedDaily.platform, FailedDaily.model)
-    sums = (FailedDaily.attempts, FailedDaily.unanswered, FailedDaily.contained, FailedDaily.witnesses)
-    query = (
-        select(*cell, Signature.cluster_id, *(func.sum(column) for column in sums))
+    cell = (FailedDaily.release, FailedDaily.day, FailedDaily.unit, FailedDaily.platform, FailedDaily.model)
+    key = (*cell, Signature.cluster_id)
+    counts = (FailedDaily.attempts, FailedDaily.unanswered, FailedDaily.contained, FailedDaily.witnesses)
+    query = (  # in the order in which the rows are held
+        select(*key, *(cast(func.sum(column), BigInteger) for column in counts))
         .outerjoin(Signature, Signature.id == FailedDaily.signature_id)
-        .group_by(*cell, Signature.cluster_id)
+        .group_by(*key)
+        .order_by(*key)
     )
     if releases is not None:
         query = query.where(FailedDaily.release.in_(sorted(releases)))
@@ -59,12 +61,10 @@ def failed_cells(
     if until is not None:
         query = query.where(FailedDaily.day <= until)
     classes: dict[int | None, str] = dict(session.execute(select(Cluster.id, Cluster.failure_class)).all())
-    found = [
-        FailedCell(unit, day, release, platform, model, cluster, classes.get(cluster, UNCLASSIFIED), *map(int, counts))
-        for unit, day, release, platform, model, cluster, *counts in session.execute(query)
-    ]
-    found.sort(key=lambda one: (one.unit, one.day, one.release, one.platform, one.model, one.cluster or 0))
-    return tuple(found)
+    return tuple(
+        FailedCell(unit, day, release, platform, model, cluster, classes.get(cluster, UNCLASSIFIED), *sums)
+        for release, day, unit, platform, model, cluster, *sums in session.connection().execute(query)
+    )
 
 
 def stale_days(session: Session) -> tuple[date, ...]:

@@ -14,14 +14,15 @@ class FailedDaily(Base):
     """Failed attempts of a UTC day by unit, cohort and signature: the numerator of every rate, counted once a night.
 
     ``unit`` is as in ``failed_attempts``. A day that is in ``stale_day`` may be wrong here and is counted anew.
+    The rows of a release stand together, because a review reads all of them.
     """
 
     __tablename__ = "failed_daily"
-    __table_args__ = (Index(None, "release", "day"), {"sqlite_with_rowid": False})
+    __table_args__ = (Index(None, "day"), {"sqlite_with_rowid": False})
 
+    release: Mapped[str] = mapped_column(primary_key=True)
     day: Mapped[date] = mapped_column(Date, primary_key=True)
     unit: Mapped[str] = mapped_column(primary_key=True)
-    release: Mapped[str] = mapped_column(primary_key=True)
     platform: Mapped[str] = mapped_column(primary_key=True)
     model: Mapped[str] = mapped_column(primary_key=True)
     signature_id: Mapped[str] = mapped_column(primary_key=True)
@@ -32,7 +33,10 @@ class FailedDaily(Base):
 
 
 class StaleDay(Base):
-    """A UTC day whose failed attempts have to be counted anew; ``touched`` grows with each write to its crashes."""
+    """A UTC day whose failed attempts have to be counted anew.
+
+    ``touched`` grows with each write to its crashes, and whoever counts the day puts a number of its own there.
+    """
 
     __tablename__ = "stale_day"
 

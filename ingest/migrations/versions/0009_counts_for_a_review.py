@@ -23,13 +23,16 @@ def upgrade() -> None:
     counts = [sa.Column(name, big, nullable=False) for name in ("attempts", "unanswered", "contained", "witnesses")]
     op.create_table(
         "failed_daily",
+        sa.Column("release", sa.String(), nullable=False),
         sa.Column("day", sa.Date(), nullable=False),
-        *(sa.Column(name, sa.String(), nullable=False) for name in ("unit", *_COHORT, "signature_id")),
+        *(sa.Column(name, sa.String(), nullable=False) for name in ("unit", "platform", "model", "signature_id")),
         *counts,
-        sa.PrimaryKeyConstraint("day", "unit", *_COHORT, "signature_id", name=op.f("pk_failed_daily")),
+        sa.PrimaryKeyConstraint(
+            "release", "day", "unit", "platform", "model", "signature_id", name=op.f("pk_failed_daily")
+        ),
         sqlite_with_rowid=False,
     )
-    op.create_index(op.f("ix_failed_daily_release_day"), "failed_daily", ["release", "day"])
+    op.create_index(op.f("ix_failed_daily_day"), "failed_daily", ["day"])
     op.create_table(
         "stale_day",
         sa.Column("day", sa.Date(), nullable=False),
