@@ -116,12 +116,12 @@ def run_night(
         try:
             writer = Writer(store, night, clean, fence=lease.fence, examples=options.examples)
             with watch.stage("read"), tempfile.TemporaryDirectory(prefix="crashpath-") as scratch:
-                hearing, began = Hearing(clean), clock()
+                hearing = Hearing(clean, clock())
                 feeder = Feeder(store, writer, load_rules(), options.feed, clock, hearing)
                 fed = _feed_all(feeder, sources(paths, options.exclude), options.source_name, Path(scratch), progress)
             watch.move("read", "store", sum(one.store_seconds for one in fed))
             with watch.stage("store"):
-                hearing.write(store, at=began, fence=lease.fence)
+                hearing.write(store, fence=lease.fence)
                 with store.write() as session:
                     lease.fence(session)
                     join_deaths(session, night)

@@ -12,13 +12,14 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime, tzinfo
 from enum import StrEnum
+from functools import partial
 from pathlib import Path
 
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.event_lines import EventSplitter
 from crashpath.ingest.facts import facts_for_path
-from crashpath.ingest.heard import Hearing, Told, told_by
+from crashpath.ingest.heard import Hearing, Told, Voice, told_by
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
 from crashpath.ingest.read import Found, OpenSource, open_source
@@ -76,7 +77,7 @@ class Fed:
 class Feeder:
     """Feeds the sources of one night, one after the other.
 
-    ``hearing`` is told of each source that was looked at, and of the cohorts that it told of.
+    ``hearing`` is told of each source that was looked at, and of what its records told.
     """
 
     def __init__(
@@ -95,14 +96,14 @@ class Feeder:
         self._clock = clock
         self._analyser = Analyser(rules, redacting=True)
         self._ledger = Ledger(store.key, writer.night_id, clean)
-        self._hearing = hearing or Hearing(clean)
+        self._hearing = hearing or Hearing(clean, clock())
 
     def feed(self, found: Found, stream: str | None = None) -> Fed:
         """Read one source to its end. ``stream`` names one that has no path of its own (standard input)."""
         if found.problem is not None:
             return Fed(found.path, Outcome.UNREADABLE, problem=found.problem)
         if stream is None and self._as_it_was(found.path):
-            self._heard(found.path, self._facts_of(found.path))
+            self._looked_at(found.path, self._facts_of(found.path))
             return Fed(found.path, Outcome.UNCHANGED)
         try:
             with open_source(found.path) as source:
@@ -124,16 +125,17 @@ class Feeder:
         path = stream or source.path
         facts = self._facts_of(path)
         if not source.head:
-            self._heard(path, facts)
+            self._looked_at(path, facts)
             return Fed(path, Outcome.EMPTY)
         identity = self._identity(source, stream)
         with self._store.write() as session:
             state = self._ledger.claim(session, identity)
         if state.unchanged:
-            self._heard(path, facts)
+            self._looked_at(path, facts)
             return Fed(path, Outcome.UNCHANGED)
         follower = Follower(state.offset)
-        reading = _Reading(self._writer, state, follower, self._clock)
+        voice = partial(self._hearing.voice, self._store.key(path))
+        reading = _Reading(self._writer, state, follower, self._clock, voice)
         options = self._split_options(source, facts)
         splitter = EventSplitter(path, options, state.offset, head=source.head)
         problem = None
@@ -148,7 +150,7 @@ class Feeder:
             with self._store.write() as session:
                 self._ledger.problem(session, state, problem)
         else:
-            self._heard(path, facts, reading.told)
+            self._looked_at(path, facts)
         outcome = Outcome.UNREADABLE if problem else Outcome.READ
         return Fed(
             path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem,
@@ -158,8 +160,8 @@ class Feeder:
     def _facts_of(self, path: str) -> Facts:
         return facts_for_path(path, self._options.patterns, self._options.facts)
 
-    def _heard(self, path: str, facts: Facts, told: Iterable[Told] = ()) -> None:
-        self._hearing.look(self._store.key(path), {told_by(facts), *told})
+    def _looked_at(self, path: str, facts: Facts) -> None:
+        self._hearing.look(self._store.key(path), facts)
 
     def _identity(self, source: OpenSource, stream: str | None) -> SourceIdentity:
         is_file = source.size is not None and stream is None
@@ -192,8 +194,18 @@ class Feeder:
 class _Reading:
     """The batch of one source that is being filled, and what was written so far."""
 
-    def __init__(self, writer: Writer, state: SourceState, follower: Follower, clock: Callable[[], datetime]) -> None:
+    def __init__(
+        self,
+        writer: Writer,
+        state: SourceState,
+        follower: Follower,
+        clock: Callable[[], datetime],
+        voice: Callable[[Iterable[Told]], Voice],
+    ) -> None:
         self._writer = writer
+        self._voice = voice
+        self._told: set[Told] = set()
+        self._told_before: set[Told] = set()
         self._state = state
         self._follower = follower
         self._clock = clock
@@ -203,7 +215,6 @@ class _Reading:
         self._checkpoint = state.offset
         self._seen = state.offset
         self.records = 0
-        self.told: set[Told] = set()
         self.counts = BatchCounts()
         self.store_seconds = 0.0
 
@@ -215,11 +226,11 @@ class _Reading:
                 self._bad.append(_quarantined(item))
             case AttemptsEvent():
                 self._attempts.append(item)
-                self.told.add(told_by(item.facts))
+                self._told.add(told_by(item.facts))
             case Record():
                 analysis = analyser.analyse(item)
                 self._analyses.append(analysis)
-                self.told.add(told_by(analysis.parsed.facts, item.facts))
+                self._told.add(told_by(analysis.parsed.facts, item.facts))
                 self._seen = max(self._seen, item.end)
                 self.records += 1
         if len(self._analyses) + len(self._bad) + len(self._attempts) >= BATCH_RECORDS:
@@ -240,6 +251,7 @@ class _Reading:
             self._analyses,
             self._bad,
             self._attempts,
+            self._voice(self._told - self._told_before),
             checkpoint=self._checkpoint,
             seen=self._seen,
             at_end=at_end,
@@ -247,6 +259,8 @@ class _Reading:
             now=self._clock(),
         )
         self._analyses, self._bad, self._attempts = [], [], []
+        self._told_before |= self._told
+        self._told = set()
         self.store_seconds += time.perf_counter() - started
 
 

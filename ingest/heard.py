@@ -6,12 +6,12 @@ that once told of a cohort and is still looked at is heard, however quiet it is.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import func, select, update
+from sqlalchemy import case, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
@@ -21,8 +21,9 @@ from crashpath.ingest.rows import fact
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables_counts import Heard
 
-_ROWS = 2_000
-"""Most rows in one transaction."""
+_SOURCES = 2_000
+"""Most sources of which one transaction tells."""
+_KEY = ("origin_key", "release", "platform", "model")
 
 Told = tuple[str | None, str | None, str | None]
 """Release, platform and model as a source tells them; ``None`` where it does not."""
@@ -58,55 +59,74 @@ def told_by(facts: Facts, lower: Facts | None = None) -> Told:
     return facts.release or lower.release, facts.platform or lower.platform, facts.model or lower.model
 
 
-class Hearing:
-    """What one night heard, kept until its sources are read and then written with few statements.
+@dataclass(frozen=True, slots=True)
+class Voice:
+    """Cohorts (release, platform, model, cleaned) that one source told of, and when it was looked at."""
 
-    ``clean`` cleans facts as those of crashes are, so that both name a cohort alike. What a night that is killed heard
-    is lost with it; the next one looks at the same sources.
+    origin_key: str
+    cohorts: tuple[tuple[str, str, str], ...]
+    at: datetime
+
+
+class Hearing:
+    """What one night hears.
+
+    What records tell goes into the transaction that stores them (``voice``, ``store``): the next night finds a source
+    that was read to its end unchanged, and would not hear it again. That a source was looked at is kept until all are
+    read and written then, with few statements; a night that is killed before loses it, and the next one looks again.
+
+    ``clean`` cleans facts as those of crashes are, so that both name a cohort alike. ``at`` is when the night began to
+    read, so no later than any look.
     """
 
-    def __init__(self, clean: Callable[[str], str]) -> None:
-        self._clean = clean
-        self._cleaned: dict[Told, tuple[str, ...]] = {}
-        self._origins: dict[str, set[tuple[str, ...]]] = {}
+    def __init__(self, clean: Callable[[str], str], at: datetime) -> None:
+        self._clean, self._at = clean, at
+        self._cleaned: dict[Told, tuple[str, str, str]] = {}
+        self._looked: dict[str, set[Told]] = {}
 
-    def look(self, origin_key: str, told: Iterable[Told]) -> None:
-        """Say that a source was looked at, and which cohorts it told of."""
-        cohorts = self._origins.setdefault(origin_key, set())
-        cohorts.update(self._cohort(one) for one in told)
+    def voice(self, origin_key: str, told: Iterable[Told]) -> Voice:
+        """Return what records of a source told."""
+        return Voice(origin_key, tuple(sorted({self._cohort(one) for one in told})), self._at)
 
-    def write(self, store: Store, *, at: datetime, fence: Callable[[Session], None] | None = None) -> int:
-        """Store it in short transactions; return how many rows were told. ``at`` is no later than any of the looks."""
-        rows = [
-            {"origin_key": key, "release": cohort[0], "platform": cohort[1], "model": cohort[2]}
-            | {"first_at": at, "last_at": at}
-            for key, cohorts in sorted(self._origins.items())
-            for cohort in sorted(cohorts)
-        ]
-        for keys in chunks(sorted(self._origins), _ROWS):
+    def look(self, origin_key: str, facts: Facts) -> None:
+        """Say that a source was looked at, and what its place tells."""
+        self._looked.setdefault(origin_key, set()).add(told_by(facts))
+
+    def write(self, store: Store, *, fence: Callable[[Session], None] | None = None) -> None:
+        """Store, in short transactions, which sources were looked at: all that they ever told of was heard now."""
+        for keys in chunks(sorted(self._looked), _SOURCES):
             with store.write() as session:
                 if fence is not None:
                     fence(session)
                 for few in chunks(keys):
-                    session.execute(update(Heard).where(Heard.origin_key.in_(few)).values(last_at=at))
-        for some in chunks(rows, _ROWS):
-            with store.write() as session:
-                if fence is not None:
-                    fence(session)
-                session.connection().execute(_upsert(session), some)
-        return len(rows)
+                    quiet = update(Heard).where(Heard.origin_key.in_(few), Heard.last_at < self._at)
+                    session.execute(quiet.values(last_at=self._at))
+                hear(session, [self.voice(key, self._looked[key]) for key in keys])
 
-    def _cohort(self, told: Told) -> tuple[str, ...]:
+    def _cohort(self, told: Told) -> tuple[str, str, str]:
         if told not in self._cleaned:
-            self._cleaned[told] = tuple(fact(value, self._clean) for value in told)
+            release, platform, model = (fact(value, self._clean) for value in told)
+            self._cleaned[told] = release, platform, model
         return self._cleaned[told]
 
 
-def _upsert(session: Session) -> Any:
+def hear(session: Session, voices: Sequence[Voice]) -> None:
+    """Store what sources told of; what is known already was heard again."""
+    rows = [
+        dict(zip(_KEY, (voice.origin_key, *cohort), strict=True)) | {"first_at": voice.at, "last_at": voice.at}
+        for voice in voices
+        for cohort in voice.cohorts
+    ]
+    if not rows:
+        return
     dialect = postgresql if session.connection().dialect.name == "postgresql" else sqlite
     statement: Any = dialect.insert(Heard.__table__)
-    key = ["origin_key", "release", "platform", "model"]
-    return statement.on_conflict_do_update(index_elements=key, set_={"last_at": statement.excluded.last_at})
+    new = statement.excluded
+    times = {  # a night may be run for a time that is past
+        "first_at": case((new.first_at < Heard.first_at, new.first_at), else_=Heard.first_at),
+        "last_at": case((new.last_at > Heard.last_at, new.last_at), else_=Heard.last_at),
+    }
+    session.connection().execute(statement.on_conflict_do_update(index_elements=[*_KEY], set_=times), rows)
 
 
 def _place(one: HeardCohort) -> tuple[str, str, str]:

@@ -18,6 +18,7 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.batch import Batch, BatchCounts
 from crashpath.ingest.event_attempts import add_attempts
+from crashpath.ingest.heard import Voice, hear
 from crashpath.ingest.ledger import SourceState
 from crashpath.ingest.model import Analysis
 from crashpath.ingest.rows import storable
@@ -71,6 +72,7 @@ class Writer:
         analyses: Sequence[Analysis],
         quarantined: Sequence[Quarantined] = (),
         attempts: Sequence[AttemptsEvent] = (),
+        voice: Voice | None = None,
         *,
         checkpoint: int,
         seen: int,
@@ -80,10 +82,10 @@ class Writer:
     ) -> BatchCounts:
         """Store one batch of a source, and that all before ``checkpoint`` is stored and all before ``seen`` was read.
 
-        The source's time dates records without a stamp. Offsets are bytes of the decompressed source. Writing the
-        same batch again changes nothing. With ``at_end``, what an earlier night wrote behind the checkpoint and
-        this one did not find again is removed, crashes and quarantine alike. By its ``tail`` the next night knows the
-        content again.
+        ``voice`` is what they told of cohorts. The source's time dates records without a stamp. Offsets are bytes of
+        the decompressed source. Writing the same batch again changes nothing. With ``at_end``, what an earlier night
+        wrote behind the checkpoint and this one did not find again is removed, crashes and quarantine alike. By its
+        ``tail`` the next night knows the content again.
         """
         batch = Batch(
             analyses,
@@ -105,6 +107,8 @@ class Writer:
             again_to = checkpoint if at_end is None else math.inf
             held = _hold(session, self.night_id, source.id, quarantined, now, old, again_to)
             tried = add_attempts(session, attempts, night_id=self.night_id, redact=self.redact, now=now)
+            if voice is not None:
+                hear(session, [voice])
             row.offset = max(old, checkpoint)
             row.seen = max(row.seen, seen, checkpoint)
             row.last_night_id = self.night_id
