@@ -6,8 +6,14 @@ import json
 from datetime import date
 from pathlib import Path
 
+import pytest
+
+from crashpath.dashboard.nightly import NightOptions
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.failed_attempts import FailedAttempts, Windows, failed_attempts
+from crashpath.ingest.failed_read import failed_cells, stale_days
+from crashpath.ingest.feed import FeedOptions
+from crashpath.ingest.model import Facts
 from crashpath.ingest.store import Store
 
 DAY = date(2026, 2, 1)
@@ -93,3 +99,42 @@ def test_days_and_releases_are_those_of_the_attempt(any_store: Store, tmp_path: 
     assert found(any_store, since=date(2026, 2, 2)) == []
     assert found(any_store, release="2.1.0") == [("request", "native_crash", 1, 2)]
     assert found(any_store, release="unknown") == []
+
+
+def cells(store: Store) -> list[tuple[str, str, int, int]]:
+    """Unit, class, attempts and witnesses, as a night kept them."""
+    with store.read() as session:
+        return [(one.unit, one.failure_class, one.attempts, one.witnesses) for one in failed_cells(session)]
+
+
+def test_a_night_keeps_a_retry_storm_as_one_failure(any_store: Store, tmp_path: Path) -> None:
+    """Five hundred records of one attempt are one failure; so are those of one process within a minute."""
+    moments = [f"2026-02-01 10:{n // 30:02d}:{n % 30 * 2:02d}" for n in range(500)]
+    night(any_store, tmp_path / "named", a_log=[f"{at} ERROR attempt_id=a-1 phase=infer {OOM}" for at in moments])
+    assert cells(any_store) == [("request", "oom_device", 1, 500)]
+    night(any_store, tmp_path / "not", b_log=[f"{at} ERROR [pid 7] loader: phase=load {OOM}" for at in moments[:30]])
+    assert sorted(cells(any_store)) == [
+        ("deployment", "oom_device", 1, 30), ("load", "oom_device", 1, 30), ("request", "oom_device", 1, 500)
+    ]  # fmt: skip
+    with any_store.read() as session:
+        assert stale_days(session) == ()
+
+
+def test_a_night_keeps_an_event_and_a_log_of_one_attempt_as_one_failure(any_store: Store, tmp_path: Path) -> None:
+    """Also where the log comes a night later, and where it stands behind midnight."""
+    night(any_store, tmp_path / "events", events_jsonl=[event("a-1", at="2026-02-01T23:59:59Z")])
+    assert cells(any_store) == [("request", "native_crash", 1, 1)]
+    log = ["2026-02-02 00:00:01 ERROR attempt_id=a-1 worker: Segmentation fault (core dumped)"]
+    night(any_store, tmp_path / "logs", worker_log=log)
+    assert cells(any_store) == [("request", "native_crash", 1, 2)]
+
+
+@pytest.mark.parametrize(("phase", "units"), [(None, ["unknown"]), ("load", ["deployment", "load"])])
+def test_a_kill_that_only_the_kernel_saw_is_counted(
+    any_store: Store, tmp_path: Path, phase: str | None, units: list[str]
+) -> None:
+    """The process could not say anything: its failure has no unit where nothing tells the phase, but it is counted."""
+    line = "kernel: [12345.678] Out of memory: Killed process 4121 (python3) total-vm:8000kB, anon-rss:7000kB"
+    (tmp_path / "syslog").write_text(f"2026-02-01T10:00:00+00:00 node-1 {line}\n")
+    a_night(any_store, [tmp_path / "syslog"], NightOptions(feed=FeedOptions(facts=Facts(release="1.0", phase=phase))))
+    assert cells(any_store) == [(unit, "oom_host", 1, 1) for unit in units]

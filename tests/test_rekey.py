@@ -13,9 +13,11 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import delete, func, select
+from sqlalchemy.orm import Session
 
 from crashpath.clustering.encoder import FakeEncoder
 from crashpath.dashboard.cli import run
@@ -25,6 +27,8 @@ from crashpath.ingest import deciding, undoing
 from crashpath.ingest.clusters import known_clusters
 from crashpath.ingest.decisions import By, decisions, links
 from crashpath.ingest.embeddings import embeddings
+from crashpath.ingest.failed_daily import refresh_failures
+from crashpath.ingest.failed_read import stale_days
 from crashpath.ingest.keying import Keying, keying
 from crashpath.ingest.mask import MASKS, Mask, load_masks
 from crashpath.ingest.mask import _Masker as Masker  # with a rule more than the program has
@@ -34,10 +38,12 @@ from crashpath.ingest.rekey import plan, survey
 from crashpath.ingest.rekey_check import ensure_keyed
 from crashpath.ingest.rekey_write import write_plan
 from crashpath.ingest.signature import sign
+from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.store_errors import OtherKeying
 from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, CrashDaily, Exemplar, Project, Signature
 from crashpath.ingest.tables import Variant as VariantRow
+from crashpath.ingest.tables_counts import FailedDaily
 from crashpath.ingest.upgrade import check
 
 NOW = datetime(2026, 3, 1, tzinfo=UTC)
@@ -117,9 +123,27 @@ def _held(store: Store) -> _Held:
         )
 
 
+def _failures(store: Store) -> None:
+    """Kept counts of failed attempts of days that are not stale are those that counting anew gives."""
+    with store.read() as session:
+        stale = stale_days(session)
+        kept = {row for row in _kept(session) if row[1] not in stale}
+        assert {row[5] for row in kept} <= set(session.scalars(select(Signature.id)))
+    with store.write() as session:
+        mark_stale(session, session.scalars(select(Crash.day).distinct()))
+    refresh_failures(store)
+    with store.read() as session:
+        assert {row for row in _kept(session) if row[1] not in stale} == kept
+
+
+def _kept(session: Session) -> set[tuple[Any, ...]]:
+    return {tuple(row) for row in session.execute(select(*FailedDaily.__table__.columns))}
+
+
 def _consistent(store: Store) -> None:
     """Daily counts, kept texts and variants all say the same of every signature."""
     assert check(store).problems == ()
+    _failures(store)
     with store.read() as session:
         counted = dict(
             session.execute(
@@ -345,6 +369,7 @@ from crashpath.dashboard.rekeying import write
 from crashpath.dashboard.testing import DIMENSION
 from crashpath.ingest.keying import Keying
 from crashpath.ingest.signature import sign
+from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.store import open_store
 
 def other(variant):
