@@ -12,7 +12,6 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from crashpath.dashboard.digest import write_digest
 from crashpath.dashboard.engines import clusterer, reclusterer
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
@@ -22,7 +21,9 @@ from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.dashboard.summary import NightSummary, print_summary
+from crashpath.dashboard.telling import Telling, tell_night, telling_of
 from crashpath.ingest.feed import Fed, FeedOptions
+from crashpath.ingest.lease import utc_now
 from crashpath.ingest.model import Facts, Phase
 from crashpath.ingest.store import open_store
 from crashpath.ingest.store_errors import StoreMissing
@@ -51,7 +52,7 @@ def nightly(
         None, metavar="GLOB", help="Leave these files out: by name (*.bin), or by path (old/*). Repeat it for more."
     ),
     wait: float | None = typer.Option(None, metavar="SECONDS", help="Wait this long for a night that is running."),
-    digest: Path | None = typer.Option(None, metavar="FILE", help="Also write the figures as Markdown."),
+    digest: Path | None = typer.Option(None, metavar="FILE", help="Also write figures and what is new as Markdown."),
     as_json: JsonOption = False,
 ) -> int:
     """Read the night's logs, group them, and update the trends. Running it again on the same logs adds nothing."""
@@ -76,9 +77,7 @@ def nightly(
         lease_wait=settings.lease_wait,
         source_name=source,
     )
-    summary = _run(settings, paths, options, now, as_json)
-    if digest is not None:
-        write_digest(summary, digest)
+    summary = _run(settings, paths, options, telling_of(settings, digest), now, as_json)
     if as_json:
         emit(summary.document())
     else:
@@ -89,14 +88,21 @@ def nightly(
 
 
 def _run(
-    settings: Settings, paths: list[str], options: NightOptions, now: datetime | None, as_json: bool
+    settings: Settings,
+    paths: list[str],
+    options: NightOptions,
+    telling: Telling,
+    now: datetime | None,
+    as_json: bool,
 ) -> NightSummary:
     def clock() -> datetime:
         return now or datetime.now(UTC)
 
     with open_store(settings.db, create=_may_make(settings, paths)) as store, watching(as_json) as progress:
         anew = reclusterer(settings)
-        return run_night(store, paths, options, clusterer(settings), clock=clock, progress=progress, reclusterer=anew)
+        made = clusterer(settings)
+        summary = run_night(store, paths, options, made, clock=clock, progress=progress, reclusterer=anew)
+        return tell_night(store, summary, telling, at=clock(), clock=utc_now)
 
 
 def _may_make(settings: Settings, paths: list[str]) -> bool:

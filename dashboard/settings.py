@@ -5,16 +5,18 @@ from __future__ import annotations
 import os
 import tomllib
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 from zoneinfo import ZoneInfo
 
-from pydantic import Field, ValidationError, field_validator
+from pydantic import Field, SecretStr, ValidationError, field_validator
 from pydantic_settings import (
     BaseSettings,
     PydanticBaseSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
+
+from crashpath.dashboard.webhook import checked
 
 FILE_NAME = "crashpath.toml"
 
@@ -26,7 +28,7 @@ class SettingsError(Exception):
 class Settings(BaseSettings):
     """Everything that a person may set, with the defaults that hold when nobody does."""
 
-    model_config = SettingsConfigDict(env_prefix="CRASHPATH_", extra="forbid", frozen=True)
+    model_config = SettingsConfigDict(env_prefix="CRASHPATH_", extra="forbid", frozen=True, hide_input_in_errors=True)
 
     db: str = Field(default="sqlite:///crashpath.db", description="the store, as an SQLAlchemy URL")
     tz: str = Field(default="UTC", description="zone of stamps that name none")
@@ -38,6 +40,24 @@ class Settings(BaseSettings):
     exclude: tuple[str, ...] = Field(default=(), description="globs of files that are not read")
     encoder: str = Field(default="minilm", description="minilm, or a sentence-transformers model by name or path")
     lease_wait: float = Field(default=0.0, ge=0, description="seconds to wait for a night that is running")
+
+    webhook: SecretStr | None = Field(default=None, description="address that a digest is posted to; a secret")
+    webhook_form: Literal["json", "slack"] = Field(default="json", description="form of what is posted")
+    webhook_most: int = Field(default=20, ge=1, le=100, description="things listed in a message; the rest is counted")
+    webhook_every: float = Field(default=60.0, ge=0, description="seconds at least between two messages of a store")
+    webhook_timeout: float = Field(default=10.0, gt=0, le=300, description="seconds to wait for the webhook's answer")
+    spike_min: int = Field(default=10, ge=1, description="fewest crashes a day that are called a spike")
+    spike_days: int = Field(default=28, ge=7, le=365, description="days that a day is compared with")
+    spike_alpha: float = Field(default=0.01, gt=0, lt=0.5, description="chance a night of a false spike, or silence")
+    quiet_days: int = Field(default=30, ge=2, le=365, description="days of silence after which a cluster is back")
+
+    @field_validator("webhook", mode="after")
+    @classmethod
+    def _postable(cls, value: SecretStr | None) -> SecretStr | None:
+        if value is None or not value.get_secret_value():
+            return None
+        checked(value.get_secret_value())
+        return value
 
     @field_validator("tz")
     @classmethod
