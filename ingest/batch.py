@@ -57,13 +57,26 @@ class _Cell(NamedTuple):
     signature_id: str
 
 
+class _Attempt(NamedTuple):
+    """What else decides how a crash counts as a failed attempt."""
+
+    attempt_id: str | None
+    at: datetime
+    host_key: str | None
+    process_key: str | None
+    unit: str | None
+    outcome: str | None
+    format: str
+    cue_class: str | None
+
+
 class _Known(NamedTuple):
     """A crash that is already stored behind the old checkpoint."""
 
     id: int
     touched_id: int
-    attempt_id: str | None
     cell: _Cell
+    attempt: _Attempt
 
 
 class Batch:
@@ -181,19 +194,22 @@ class Batch:
         since = min(old, *self.rows) if self.rows else old
         query = (
             select(
-                Crash.offset, Crash.id, Crash.touched_id, Crash.attempt_id,
+                *(getattr(Crash, name) for name in _Attempt._fields), Crash.offset, Crash.id, Crash.touched_id,
                 Crash.day, Crash.release, Crash.platform, Crash.model, Crash.path, Crash.phase, Variant.signature_id,
             )
             .join(Variant, Variant.id == Crash.variant_id)
             .where(Crash.source_id == self.source_id, Crash.offset >= since)
         )  # fmt: skip
-        return {row[0]: _Known(*row[1:4], _Cell._make(row[4:])) for row in session.execute(query)}
+        known = {}
+        for row in session.execute(query):
+            attempt, (offset, number, touched_id, *cell) = row[: len(_Attempt._fields)], row[len(_Attempt._fields) :]
+            known[offset] = _Known(number, touched_id, _Cell._make(cell), _Attempt._make(attempt))
+        return known
 
     def _count_days(self, session: Session, known: dict[int, _Known], gone: list[_Known]) -> None:
         change: Counter[_Cell] = Counter()
-        for offset, row in self.rows.items():
-            signature = self.analyses[offset].signature.id
-            change[_Cell._make([*(row[name] for name in _Cell._fields[:-1]), signature])] += 1
+        for offset in self.rows:
+            change[self._cell(offset)] += 1
             if offset in known:
                 change[known[offset].cell] -= 1
         for one in gone:
@@ -210,11 +226,24 @@ class Batch:
             session.execute(delete(CrashDaily).where(CrashDaily.crashes <= 0))
 
     def _mark_days(self, session: Session, known: dict[int, _Known], gone: list[_Known]) -> None:
-        again = [known[offset] for offset in self.rows if offset in known]
-        days = {row["day"] for row in self.rows.values()} | {one.cell.day for one in [*again, *gone]}
-        had = {one.attempt_id for one in [*again, *gone]}
-        dropped = had - {row["attempt_id"] for row in self.rows.values()}
+        """Mark the days of what counts in another way now; of what was read again as it was, nothing."""
+        days, kept = set(), set()
+        before = list(gone)
+        for offset, row in self.rows.items():
+            old = known.get(offset)
+            if old is not None:
+                if (old.cell, old.attempt) == (self._cell(offset), _Attempt(*(row[name] for name in _Attempt._fields))):
+                    continue
+                before.append(old)
+            days.add(row["day"])
+            kept.add(row["attempt_id"])
+        days.update(one.cell.day for one in before)
+        dropped = {one.attempt.attempt_id for one in before} - kept
         mark_stale(session, days, dropped=[one for one in dropped if one is not None])
+
+    def _cell(self, offset: int) -> _Cell:
+        row = self.rows[offset]
+        return _Cell._make([*(row[name] for name in _Cell._fields[:-1]), self.analyses[offset].signature.id])
 
     def _keep_examples(self, session: Session) -> int:
         wanted: dict[tuple[str, str], list[int]] = {}

@@ -292,6 +292,20 @@ def test_only_stale_days_are_counted_and_those_that_hang_together_with_them(stor
         assert releases(session) == ("1.0",)
 
 
+def test_what_is_read_again_as_it_was_makes_no_day_stale(any_store: Store) -> None:
+    """A record behind the checkpoint is written again each night; only where it says something else is there work."""
+    rng = random.Random(1)
+    batch = [a_crash(rng, place) for place in range(20)]
+    write(any_store, rng, batch)
+    refresh_failures(any_store)
+    write(any_store, rng, batch, at_end=True)
+    with any_store.read() as session:
+        assert stale_days(session) == ()
+    write(any_store, rng, [told(0, 0, "new"), *batch[1:]])
+    refresh_failures(any_store)
+    is_right(any_store)
+
+
 def test_a_day_is_marked_with_the_crashes(store: Store) -> None:
     """A batch marks the days of its crashes; a release of crashes that are not counted yet is known all the same."""
     rng = random.Random(3)
