@@ -159,6 +159,7 @@ class Threshold:
     """A rule of the policy beside what was measured, both in words; ``met`` is ``None`` where it is not shown yet.
 
     ``rule`` is the key in the policy file, ``subject`` the cohort, class or cluster where it is about one.
+    ``limit_rate`` is the limit as a share where it is a highest rate: pictures draw it as a line.
     """
 
     rule: str
@@ -166,6 +167,7 @@ class Threshold:
     limit: str
     measured: str
     met: bool | None
+    limit_rate: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

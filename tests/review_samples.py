@@ -138,8 +138,8 @@ def go() -> Review:
         overrides=(),
         reasons=(),
         thresholds=(
-            Threshold("limits.unanswered", "", "at most 1.09 %", "0.21 % (312 of 150,000)", True),
-            Threshold("cohorts.unanswered", "android / minilm", "at most 8.00 %", "0.30 % (60 of 20,000)", True),
+            Threshold("limits.unanswered", "", "at most 1.09 %", "0.21 % (312 of 150,000)", True, 0.0109),
+            Threshold("cohorts.unanswered", "android / minilm", "at most 8.00 %", "0.30 % (60 of 20,000)", True, 0.08),
             Threshold("baseline.unanswered", "", "at most 1.25 times 12.1 %, or 0.10 %", "0.21 %", True),
         ),
         units=(unit,),
@@ -208,7 +208,7 @@ def no_data() -> Review:
         units=(),
         movements=(),
         apart=(),
-        thresholds=(Threshold("limits.unanswered", "", "at most 1.09 %", "no rate", None),),
+        thresholds=(Threshold("limits.unanswered", "", "at most 1.09 %", "no rate", None, 0.0109),),
         proof=EMPTY_PROOF,
         notes=(),
         reasons=(
