@@ -85,29 +85,38 @@ def either(first: float, second: float) -> float:
     return float(np.logaddexp(first, second) - math.log(2))
 
 
-def attempts_to_decide(failures: float, attempts: float, limit: float, alpha: float) -> int | None:
+def attempts_to_decide(failures: float, attempts: float, limit: float, alpha: float, apart: float = 0.0) -> int | None:
     """Return how many attempts more, at the rate so far, until ``limit`` is told from it; without any, clean ones.
 
+    ``apart`` failures more are there, of which only a rate below the limit has to be shown in spite.
     ``None`` where that is more than ``MOST_ATTEMPTS``: the rate is too near the limit.
     """
     rate = failures / attempts if attempts > 0 else 0.0
-    test = below_limit if rate < limit else above_limit
-    return _until(lambda more: test(failures + rate * more, attempts + more, limit) >= -math.log(alpha))
+    test, held = (below_limit, apart) if rate < limit else (above_limit, 0.0)
+    return _until(lambda more: test(failures + held + rate * more, attempts + more, limit) >= -math.log(alpha))
 
 
 def attempts_to_compare(
-    failures: float, attempts: float, base_failures: float, base_attempts: float, ratio: float, alpha: float
+    failures: float,
+    attempts: float,
+    base_failures: float,
+    base_attempts: float,
+    ratio: float,
+    alpha: float,
+    apart: float = 0.0,
 ) -> int | None:
     """Return the same for a comparison with a baseline that does not grow."""
     if base_attempts <= 0:
         return None
     rate = failures / attempts if attempts > 0 else 0.0
-    test = no_worse_than if rate * base_attempts < ratio * base_failures else worse_than
-    return _until(
-        lambda more: (
-            test(failures + rate * more, attempts + more, base_failures, base_attempts, ratio) >= -math.log(alpha)
-        )
-    )
+    below = rate * base_attempts < ratio * base_failures
+    test, held = (no_worse_than, apart) if below else (worse_than, 0.0)
+
+    def decided(more: int) -> bool:
+        counts = (failures + held + rate * more, attempts + more)
+        return test(*counts, base_failures, base_attempts, ratio) >= -math.log(alpha)
+
+    return _until(decided)
 
 
 def _down() -> Grid:

@@ -1,0 +1,214 @@
+"""Everything that a review knows of a release and its baseline, read from the store in one look."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from crashpath.dashboard.review_model import Cohort
+from crashpath.dashboard.sides import UNITS, Side, make_side, units_told
+from crashpath.ingest.chunks import chunks
+from crashpath.ingest.clusters import cluster_id
+from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
+from crashpath.ingest.failed_read import FailedCell, failed_cells
+from crashpath.ingest.failed_read import releases as known_releases
+from crashpath.ingest.heard import HeardCohort, heard
+from crashpath.ingest.nights import NightSeen, last_night
+from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.tables import Cluster, CrashDaily, Signature
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterFacts:
+    """What a review says of a cluster. ``first_release`` is the release of its first day, where that was asked."""
+
+    number: int
+    title: str
+    failure_class: str
+    resolved_in: str | None
+    first_release: str | None
+
+    @property
+    def id(self) -> str:
+        """The id that people know it by."""
+        return cluster_id(self.number)
+
+
+@dataclass(frozen=True, slots=True)
+class Unheard:
+    """Attempts of a cohort from days on which no log source of it was looked at; ``since``: the last look, if any."""
+
+    cohort: Cohort
+    unit: str
+    attempts: int
+    since: date | None
+
+
+@dataclass(frozen=True, slots=True)
+class Known:
+    """One release: a side for each unit of which attempts are told, and what does not fit on any.
+
+    ``untold`` are failed attempts of units without any attempts; ``ahead`` counts attempts, and failures, of days to
+    come, which are in no side.
+    """
+
+    release: str
+    sides: tuple[Side, ...]
+    untold: Mapping[str, int]
+    unheard: tuple[Unheard, ...]
+    ahead: tuple[int, int]
+    first_day: date | None
+    last_day: date | None
+
+    def side(self, unit: str) -> Side | None:
+        """Return what is known in a unit; ``None`` where no attempts are told in it."""
+        return next((one for one in self.sides if one.unit == unit), None)
+
+
+@dataclass(frozen=True, slots=True)
+class Evidence:
+    """A release, its baseline, and what both stand on. ``nameless``: failures by unit that name no release.
+
+    These are of days on which the release was tried; any of them may be of it.
+    """
+
+    release: Known
+    baseline: Known | None
+    nameless: Mapping[str, int]
+    clusters: Mapping[int, ClusterFacts]
+    first_days: Mapping[str, date]
+    night: NightSeen | None
+    releases: tuple[str, ...]
+    at: datetime
+
+
+def gather(session: Session, release: str, baseline: str | None, *, at: datetime) -> Evidence:
+    """Read what is known. ``at`` is now: what is dated later than its UTC day is not counted."""
+    names = (release,) if baseline is None else (release, baseline)
+    cells = failed_cells(session, releases=(*names, UNKNOWN))
+    counts = attempt_counts(session, releases=names)
+    ears = heard(session, names)
+    known = {name: _known(name, cells, counts, ears, at) for name in names}
+    clusters = _clusters(session, known[release], None if baseline is None else known[baseline])
+    return Evidence(
+        release=known[release],
+        baseline=None if baseline is None else known[baseline],
+        nameless=_nameless(known[release], [cell for cell in cells if cell.release == UNKNOWN]),
+        clusters=clusters,
+        first_days=_first_days(session, {one.resolved_in for one in clusters.values() if one.resolved_in} | {release}),
+        night=last_night(session),
+        releases=known_releases(session),
+        at=at,
+    )
+
+
+def _known(
+    release: str,
+    all_cells: Sequence[FailedCell],
+    all_counts: Sequence[AttemptCount],
+    ears: Sequence[HeardCohort],
+    at: datetime,
+) -> Known:
+    today = at.date()
+    cells = [cell for cell in all_cells if cell.release == release]
+    counts = [row for row in all_counts if row.release == release]
+    now_cells = [cell for cell in cells if cell.day <= today]
+    now_counts = [row for row in counts if row.day <= today]
+    told = units_told(now_counts)
+    days = sorted({row.day for row in now_counts} | {cell.day for cell in now_cells})
+    return Known(
+        release,
+        tuple(make_side(release, unit, now_cells, now_counts) for unit in told),
+        _untold(told, now_cells),
+        _unheard([row for row in now_counts if row.attempts], [ear for ear in ears if ear.release == release]),
+        (
+            sum(row.attempts for row in counts if row.day > today),
+            sum(cell.attempts for cell in cells if cell.day > today),
+        ),
+        days[0] if days else None,
+        days[-1] if days else None,
+    )
+
+
+def _untold(told: Sequence[str], cells: Sequence[FailedCell]) -> dict[str, int]:
+    """Return failures by unit of which no attempts are told. A load that counts on deployments is not untold."""
+    out = {unit: sum(cell.attempts for cell in cells if cell.unit == unit) for unit in UNITS if unit not in told}
+    if "deployment" in told or "load" in told:
+        out.pop("deployment", None)
+        out.pop("load", None)
+    elif "deployment" in out and "load" in out:  # a failure to load is counted under both
+        out.pop("deployment")
+    if not told:
+        out[UNKNOWN] = sum(cell.attempts for cell in cells if cell.unit == UNKNOWN)
+    return {unit: count for unit, count in out.items() if count}
+
+
+def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tuple[Unheard, ...]:
+    missed: dict[tuple[Cohort, str, date | None], int] = {}
+    for row in counts:
+        looks = [
+            ear.last_at.date() for ear in ears if _fits(ear.platform, row.platform) and _fits(ear.model, row.model)
+        ]
+        last = max(looks, default=None)
+        if last is None or row.day > last:
+            key = (Cohort(row.platform, row.model), row.unit, last)
+            missed[key] = missed.get(key, 0) + row.attempts
+    return tuple(
+        Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in sorted(missed.items(), key=str)
+    )
+
+
+def _fits(heard_of: str, told: str) -> bool:
+    return heard_of == told or UNKNOWN in (heard_of, told)
+
+
+def _nameless(known: Known, cells: Sequence[FailedCell]) -> dict[str, int]:
+    found = {}
+    for side in known.sides:
+        days = side.days.keys() - side.without_attempts
+        count = sum(cell.attempts for cell in cells if cell.unit in (side.unit, UNKNOWN) and cell.day in days)
+        if count:
+            found[side.unit] = count
+    return found
+
+
+def _clusters(session: Session, release: Known, baseline: Known | None) -> dict[int, ClusterFacts]:
+    """Return facts of the clusters that failed; the first release only of those that the baseline does not have."""
+    here = _numbers(release)
+    before = set() if baseline is None else _numbers(baseline)
+    firsts = _first_releases(session, sorted(here - before))
+    found = {}
+    for chunk in chunks(sorted(here | before)):
+        for row in session.scalars(select(Cluster).where(Cluster.id.in_(chunk))):
+            title = row.name or row.label
+            found[row.id] = ClusterFacts(row.id, title, row.failure_class, row.resolved_in, firsts.get(row.id))
+    return found
+
+
+def _numbers(known: Known) -> set[int]:
+    return {group.cluster for side in known.sides for group in side.groups if group.cluster is not None}
+
+
+def _first_releases(session: Session, numbers: Sequence[int]) -> dict[int, str]:
+    """Return the release in which each cluster was first seen; of one day several releases, the first by name."""
+    first: dict[int, tuple[date, str]] = {}
+    for chunk in chunks(numbers):
+        query = (
+            select(Signature.cluster_id, CrashDaily.release, func.min(CrashDaily.day))
+            .join(Signature, Signature.id == CrashDaily.signature_id)
+            .where(Signature.cluster_id.in_(chunk))
+            .group_by(Signature.cluster_id, CrashDaily.release)
+        )
+        for number, release, day in session.execute(query):
+            assert number is not None  # the query asked for these
+            first[number] = min(first.get(number, (day, release)), (day, release))
+    return {number: release for number, (_, release) in first.items()}
+
+
+def _first_days(session: Session, releases: Iterable[str]) -> dict[str, date]:
+    query = select(CrashDaily.release, func.min(CrashDaily.day)).where(CrashDaily.release.in_(sorted(releases)))
+    return dict(session.execute(query.group_by(CrashDaily.release)).tuples())
