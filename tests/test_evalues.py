@@ -77,7 +77,9 @@ def test_the_number_needed_is_the_number_that_decides() -> None:
 def test_apart_failures_raise_the_number_needed() -> None:
     """Failures that stand on no denominator have to be outweighed."""
     plain, held = attempts_to_decide(2, 1000, 0.01, 0.05), attempts_to_decide(2, 1000, 0.01, 0.05, 10)
-    assert plain is not None and held is not None and held > plain
+    assert plain is not None
+    assert held is not None
+    assert held > plain
 
 
 def test_a_mean_of_two_and_its_p_value() -> None:
