@@ -1,0 +1,140 @@
+"""From questions to a verdict: what is shown to be bad, what is not shown to be good, and what each weighs.
+
+False NO-GOs share the policy's alpha over all questions and all looks: half for the whole release, a quarter for
+cohorts, a quarter for classes and clusters, each corrected by Holm's method over the p-values 1 / e. For a GO every
+question that asks for it has to be shown good at alpha; whichever of them is false keeps the GO away by itself, so
+nothing is corrected there (Berger, 1982).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from statsmodels.stats.multitest import multipletests
+
+from crashpath.dashboard.evalues import e_value, p_value
+from crashpath.dashboard.figures import weight
+from crashpath.dashboard.plurals import many
+from crashpath.dashboard.questions import Family, Question
+from crashpath.dashboard.review_model import Reason, Threshold, Verdict
+
+BUDGET = {Family.OVERALL: 0.5, Family.COHORT: 0.25, Family.CLASS: 0.25}
+"""Share of alpha that the questions of a family have for false NO-GOs."""
+_WORST_FIRST = (Verdict.NO_GO, Verdict.HOLD, Verdict.GO)
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """A question with its answer: ``met`` is ``None`` where neither was shown."""
+
+    question: Question
+    met: bool | None
+
+
+def answers(asked: Iterable[Question], alpha: float) -> tuple[Answer, ...]:
+    """Answer every question, in order."""
+    everything = tuple(asked)
+    bad: set[int] = set()
+    for family, share in BUDGET.items():
+        places = [place for place, one in enumerate(everything) if one.family is family]
+        if places:
+            chances = [p_value(everything[place].bad) for place in places]
+            shown = multipletests(chances, alpha=alpha * share, method="holm")[0]
+            bad |= {place for place, is_bad in zip(places, shown, strict=True) if is_bad}
+    bar = -math.log(alpha)
+
+    def met(place: int, one: Question) -> bool | None:
+        if place in bad:
+            return False
+        return True if one.good is None or one.good >= bar else None
+
+    return tuple(Answer(one, met(place, one)) for place, one in enumerate(everything))
+
+
+def verdict_of(reasons: Iterable[Reason]) -> Verdict:
+    """Return the worst verdict among reasons; without any, GO."""
+    given = {one.verdict for one in reasons}
+    return next((one for one in _WORST_FIRST if one in given), Verdict.GO)
+
+
+def reasons_of(answered: Sequence[Answer]) -> tuple[Reason, ...]:
+    """Return a reason for each answer that is no GO, ranked: NO-GO before HOLD, the strongest evidence first.
+
+    A cluster whose class is a reason itself is evidence of that one, and no reason more.
+    """
+    named = {id for one in answered if one.met is False for id in _inside(one.question)}
+    found = [
+        _reason(one)
+        for one in answered
+        if one.met is not True and not (_is_cluster(one.question) and one.question.evidence[0] in named)
+    ]
+    return ranked(found)
+
+
+def ranked(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
+    """Return reasons, NO-GO before HOLD, the strongest evidence first; those without a test behind them in order."""
+    return tuple(sorted(reasons, key=lambda one: (_WORST_FIRST.index(one.verdict), -(one.e_value or 0.0))))
+
+
+def thresholds_of(answered: Sequence[Answer]) -> tuple[Threshold, ...]:
+    """Return every question as a threshold beside what was measured; of classes and clusters the worst of each rule."""
+    worst: dict[tuple[str, str], Answer] = {}
+    for one in answered:
+        if one.question.family is Family.CLASS:
+            key = (one.question.rule, one.question.unit)
+            if key not in worst or one.question.bad > worst[key].question.bad:
+                worst[key] = one
+    kept = [one for one in answered if one.question.family is not Family.CLASS]
+    return tuple(
+        Threshold(f"{one.question.rule} ({one.question.unit})", one.question.subject, one.question.limit,
+                  one.question.measured, one.met)
+        for one in (*kept, *worst.values())
+    )  # fmt: skip
+
+
+def needed_in(answered: Sequence[Answer], unit: str) -> int | None:
+    """Return how many attempts more of a unit until every open question of it is likely answered; 0 without any.
+
+    Cohorts need theirs side by side. ``None`` where no number would do for one of them.
+    """
+    overall, cohorts = 0, 0
+    for one in answered:
+        if one.met is None and one.question.unit == unit:
+            if one.question.needed is None:
+                return None
+            if one.question.family is Family.COHORT:
+                cohorts += one.question.needed
+            else:
+                overall = max(overall, one.question.needed)
+    return max(overall, cohorts)
+
+
+def _is_cluster(question: Question) -> bool:
+    return question.subject.startswith("C-") and len(question.evidence) == 1
+
+
+def _inside(question: Question) -> tuple[str, ...]:
+    return () if _is_cluster(question) or question.family is not Family.CLASS else question.evidence
+
+
+def _reason(one: Answer) -> Reason:
+    question = one.question
+    subject = f"{question.subject}: " if question.family is Family.CLASS else ""
+    if one.met is False:
+        e = e_value(question.bad)
+        said = f"{subject}{question.said}; allowed is {question.limit} ({weight(e)})."
+        return Reason(
+            Verdict.NO_GO, question.rule, question.subject, said, question.evidence, question.command, e, None
+        )  # fmt: skip
+    more = (
+        "no number of attempts would tell"
+        if question.needed is None
+        else many(question.needed, f"more {question.unit}")
+    )
+    said = f"{subject}{question.said}; not shown yet to be {question.limit}: {more} at this rate."
+    return Reason(
+        Verdict.HOLD, question.rule, question.subject, said, question.evidence, "", e_value(question.good or 0.0),
+        question.needed,
+    )  # fmt: skip
