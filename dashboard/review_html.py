@@ -46,6 +46,7 @@ class Picture:
     """A picture for a wide and for a narrow window, and the same figures as a table."""
 
     title: str
+    text: str
     wide: Markup
     narrow: Markup
     table: Table
@@ -94,7 +95,7 @@ def limit_of(review: Review, rule: str) -> float | None:
 def _drawn(draw: Callable[[Words, int], str], id: str, title: str, text: str, table: Table) -> Iterator[Picture]:
     wide = draw(Words(f"{id}-w", title, text), WIDE)
     if wide:
-        yield Picture(title, Markup(wide), Markup(draw(Words(f"{id}-n", title, text), NARROW)), table)
+        yield Picture(title, text, Markup(wide), Markup(draw(Words(f"{id}-n", title, text), NARROW)), table)
 
 
 def _days(review: Review, unit: UnitReport, measure: Measure) -> Iterator[Picture]:

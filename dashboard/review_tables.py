@@ -15,7 +15,6 @@ from crashpath.dashboard.review_words import (
     counts_words,
     covered_words,
     interval_words,
-    look_counts,
     met_words,
     p_words,
     rate_lines,
@@ -255,7 +254,7 @@ def looks_table(review: Review) -> Table:
             f"{one.number:,}",
             stamp(one.at),
             str(one.verdict),
-            look_counts(one),
+            f"{one.failures:,} of {one.attempts:,}",
             "–" if one.baseline is None else clean(one.baseline, MOST_NAME),
         )
         for one in sorted(review.earlier, key=lambda one: -one.number)

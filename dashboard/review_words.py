@@ -13,7 +13,6 @@ from crashpath.dashboard.review_model import (
     Compared,
     DayRow,
     Estimate,
-    Look,
     Measure,
     Override,
     Rate,
@@ -47,8 +46,12 @@ def clean(text: str, most: int = MOST_CHARACTERS) -> str:
 
 
 def rate_words(rate: Rate | None) -> str:
-    """Return ``1.04 %``; that there is no rate where nothing was tried, or more failed than was tried."""
-    return NO_RATE if rate is None or rate.rate is None else percent(rate.rate)
+    """Return ``1.04 %``, with as many digits as its interval has; no rate where nothing was tried, or more failed."""
+    if rate is None or rate.rate is None:
+        return NO_RATE
+    if rate.low is None or rate.high is None:
+        return percent(rate.rate)
+    return _plain(100 * rate.rate, _shared_digits(100 * rate.rate, 100 * rate.low, 100 * rate.high)) + " %"
 
 
 def interval_words(rate: Rate | None) -> str:
@@ -71,7 +74,10 @@ def rate_in_full(rate: Rate) -> str:
 
 def difference_words(difference: Estimate | None) -> str:
     """Return ``+0.52 points`` or ``−13.3 points``, of percent."""
-    return NONE if difference is None else f"{signed(difference.value)} points"
+    if difference is None:
+        return NONE
+    digits = _shared_digits(100 * difference.value, 100 * difference.low, 100 * difference.high)
+    return f"{_sign(100 * difference.value, digits)} points"
 
 
 def difference_interval(difference: Estimate | None) -> str:
@@ -84,23 +90,17 @@ def difference_interval(difference: Estimate | None) -> str:
 
 def ratio_words(ratio: Estimate | None) -> str:
     """Return ``0.0727 times``."""
-    return NONE if ratio is None else f"{ratio_number(ratio.value)} times"
+    if ratio is None:
+        return NONE
+    return f"{_plain(ratio.value, _ratio_digits(ratio))} times"
 
 
 def ratio_interval(ratio: Estimate | None) -> str:
     """Return ``0.0699 to 0.0756``."""
     if ratio is None:
         return ""
-    digits = max(0, min(_MOST_DIGITS, 2 - _magnitude(ratio.value or ratio.high)))
-    digits = _apart(digits, ratio.low, ratio.high)
+    digits = _ratio_digits(ratio)
     return f"{_plain(ratio.low, digits)} to {_plain(ratio.high, digits)}"
-
-
-def ratio_number(value: float) -> str:
-    """Return three digits: ``0.0727``, ``1.25``, ``1,230``."""
-    if value >= 999.5:
-        return "∞" if math.isinf(value) else f"{value:,.0f}"
-    return f"{value:.3g}" if value >= 1e-4 or value == 0 else f"{value:.{_few(value)}f}"
 
 
 def reduction_words(ratio: Estimate | None) -> str:
@@ -108,7 +108,8 @@ def reduction_words(ratio: Estimate | None) -> str:
     if ratio is None or ratio.value >= 1:
         return ""
     value, low, high = 1 - ratio.value, 1 - ratio.high, 1 - ratio.low
-    return f"{percent(value)} lower ({_percents(value, low, high)})"
+    words = _plain(100 * value, _shared_digits(100 * value, 100 * low, 100 * high))
+    return f"{words} % lower ({_percents(value, low, high)})"
 
 
 def share_words(share: float | None) -> str:
@@ -225,11 +226,6 @@ def covered_words(share: Share) -> str:
     return f"{tenths // 10}.{tenths % 10} %"
 
 
-def look_counts(look: Look) -> str:
-    """Return what an earlier look had counted."""
-    return f"{look.failures:,} of {look.attempts:,}"
-
-
 def method_lines(review: Review) -> list[str]:
     """Return the policy, the chance of a false verdict and how verdict and intervals were computed."""
     chance = f"Chance of a false verdict, however often one looks: {100 * review.alpha:g} %."
@@ -252,12 +248,6 @@ def rate_lines(compared: Compared) -> tuple[tuple[str, str, str, str], ...]:
     return tuple(found)
 
 
-def signed(share: float) -> str:
-    """Return a difference of shares in percent, with its sign and as many digits as its size asks for."""
-    words = percent(abs(share)).removesuffix(" %")
-    return words if share == 0 else f"{'+' if share > 0 else _MINUS}{words}"
-
-
 def _percents(value: float, low: float, high: float) -> str:
     digits = _shared_digits(100 * value, 100 * low, 100 * high)
     return f"{_plain(100 * low, digits)} to {_plain(100 * high, digits)}"
@@ -267,6 +257,12 @@ def _shared_digits(value: float, low: float, high: float) -> int:
     """Return the digits of a value in percent, more of them where its limits would else be one number."""
     size = abs(value) or max(abs(low), abs(high))
     return _apart(_few(size), low, high)
+
+
+def _ratio_digits(ratio: Estimate) -> int:
+    """Return the digits of a ratio: three of its own, more of them where its limits would else be one number."""
+    digits = max(0, min(_MOST_DIGITS, 2 - _magnitude(ratio.value or ratio.high)))
+    return _apart(digits, ratio.low, ratio.high)
 
 
 def _apart(digits: int, low: float, high: float) -> int:

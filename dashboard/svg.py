@@ -25,8 +25,7 @@ HEADLINE_COLOURS = {
     "other": "#999999",
 }
 """As in ``pictures``, which would load Plotly (Okabe and Ito, 2008)."""
-NARROW = 520
-"""Below this width names stand above their bars."""
+NARROW = 520  # below this width names stand above their bars
 _ROW, _TALL_ROW = 24, 40
 _DASHES = ("", "5 4", "2 3")
 
@@ -89,14 +88,14 @@ def rates_over_days(series: Sequence[Series], limit: float | None, words: Words,
     y = Scale(
         0, _top([point.value or 0 for point in known], [point.high or 0 for point in known], limit), top + plot, top
     )
-    height = top + plot + 22 + 15 * len(series) + 6
+    height = top + plot + 24 + 15 * len(series) + 6
     body = [*_legend(series, width), *_levels(y, left, right)]
     for number, one in enumerate(series):
         xs = {point.day: x.at(place[point.day]) for point in one.points}
         body += _line(one, xs, y, number)
-        body += _untold(one, xs, top + plot + 36 + 15 * number)
-    body += [text(x.at(gap), top + plot + 16, "⋯", "middle") for gap in gaps]
-    body += _dates(place, x, top + plot + 16, gaps)
+        body += _untold(one, xs, top + plot + 38 + 15 * number, _dash(number))
+    body += [text(x.at(gap), top + plot + 19, "⋯", "middle") for gap in gaps]
+    body += _dates(place, x, top + plot + 19, gaps)
     body += _limit_across(limit, y, left, right)
     return whole(words, width, height, body)
 
@@ -107,7 +106,7 @@ def whiskers(rows: Sequence[Whisker], limit: float | None, words: Words, width: 
         return ""
     name, row = (int(width * 0.34), _ROW) if width >= NARROW else (0, _TALL_ROW)
     values = [one for row in rows for one in (row.value, row.before) if one is not None]
-    left, top = name + 10, 26
+    left, top = name + 14, 26
     bottom = top + row * len(rows)
     x = Scale(0, _top(values, [row.high or 0 for row in rows], limit), left, width - 24)
     body = [*_columns(x, top, bottom)]
@@ -165,7 +164,7 @@ def _columns(x: Scale, top: float, bottom: float) -> Iterator[str]:
 def _legend(series: Sequence[Series], width: int) -> Iterator[str]:
     left, top = 52.0, 14
     for number, one in enumerate(series):
-        dash = f' stroke-dasharray="{_DASHES[number % 3]}"' if number else ""
+        dash = _dash(number)
         yield line((left, top - 4), (left + 26, top - 4), f'stroke="{one.colour}" stroke-width="2"{dash}')
         name = fit(one.name, (width - 90) / (len(series) if width >= NARROW else 1))
         yield text(left + 32, top, name)
@@ -175,8 +174,12 @@ def _legend(series: Sequence[Series], width: int) -> Iterator[str]:
             top += 16
 
 
+def _dash(number: int) -> str:
+    return f' stroke-dasharray="{_DASHES[number % 3]}"' if number else ""
+
+
 def _line(series: Series, xs: dict[date, float], y: Scale, number: int) -> Iterator[str]:
-    dash = f' stroke-dasharray="{_DASHES[number % 3]}"' if number else ""
+    dash = _dash(number)
     for run in _runs(series.points):
         over = [f"{xs[point.day]:.1f},{y.at(point.high or 0):.1f}" for point in run]
         under = [f"{xs[point.day]:.1f},{y.at(point.low or 0):.1f}" for point in reversed(run)]
@@ -212,9 +215,11 @@ def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
         yield run
 
 
-def _untold(series: Series, xs: dict[date, float], top: float) -> Iterator[str]:
+def _untold(series: Series, xs: dict[date, float], top: float, dash: str) -> Iterator[str]:
     """Yield the failures of days without a rate: a number where there is room for it, a cross where there is none."""
     free = -math.inf
+    if any(point.value is None for point in series.points):
+        yield line((14, top - 4), (40, top - 4), f'stroke="{series.colour}" stroke-width="2"{dash}')
     for point in sorted(series.points, key=lambda one: one.day):
         if point.value is not None:
             continue
@@ -232,10 +237,9 @@ def _dates(place: dict[date, float], x: Scale, top: float, gaps: Sequence[float]
     free = -math.inf
     taken = [x.at(gap) for gap in gaps]
     for day, slot in sorted(place.items()):
-        at = x.at(slot)
+        at = min(max(x.at(slot), 36), x.end - 26)
         if at - 36 < free or any(abs(at - gap) < 44 for gap in taken):
             continue
-        at = min(max(at, 36), x.end - 26)
         free = at + 36 + 14
         yield text(at, top, day.isoformat(), "middle", "tick-x")
 
