@@ -92,7 +92,7 @@ def notice(
     """Look at the store after ``night``, at the time ``at``; what has its key in ``told`` is left out.
 
     ``since`` is the last night that was looked at. Without one (a place that is new), births are those since the last
-    night that came to an end, and what is fixed is silent: it was so before anybody asked.
+    night that came to an end, and what was fixed or back before the last full day is silent.
     """
     rows = cluster_list(session)
     muted = {row.number for row in rows if row.muted_until is not None and row.muted_until > at}
@@ -103,7 +103,7 @@ def notice(
     seen = _Seen(rows, history, rules, _born(session, first, night), _made(session), _releases(session), muted, lines)
     for look in LOOKS:
         for thing in look(seen):
-            if thing.key in told or thing.subject in lines or (since is None and thing.kind == "fixed"):
+            if thing.key in told or thing.subject in lines or (since is None and _past(thing, history)):
                 silent += [] if thing.key in told else [thing]
             else:
                 lines[thing.subject] = thing
@@ -111,6 +111,11 @@ def notice(
     things = [thing for name, thing in lines.items() if name not in left_out]
     silent = [thing for thing in silent if thing.subject not in left_out and thing.cluster not in muted]
     return Noticed(tuple(sorted(things, key=lambda one: KINDS.index(one.kind))), tuple(silent), len(left_out))
+
+
+def _past(thing: Thing, history: History) -> bool:
+    """Whether it was so before a place asked for the first time: nobody there wants to hear of all of it at once."""
+    return thing.kind == "fixed" or (thing.kind == "back" and thing.occasion < str(history.full or history.today))
 
 
 def _new(seen: _Seen) -> Iterator[Thing]:

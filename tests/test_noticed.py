@@ -182,6 +182,10 @@ def test_back_after_a_long_silence(store: Store) -> None:
         found = notice(session, night, Rules(), at=AT, since=night)
         assert keys(found) == {f"back C-0001 {YESTERDAY}", f"back C-0004 {TODAY}"}
         assert any("at least 1" in one.words for one in found.things)
+        # A place that asks for the first time is told of the last days alone.
+        grow(session, 5, {ago(40): 1, ago(5): 1}, night=night)
+        assert f"back C-0005 {ago(5)}" in keys(notice(session, night, Rules(), at=AT, since=night))
+        assert keys(notice(session, a_night(session), Rules(), at=AT, since=None)) == keys(found)
 
 
 def test_a_spike_is_told_of_the_cluster_and_not_again_of_its_class(store: Store) -> None:
