@@ -3,170 +3,32 @@
 Everything here is generated. The texts are those of ``data/crashlogs``, drawn by a seed among the logs labelled with
 the class that is wanted, each with other values (clocks, process ids, addresses, hosts, paths, ids); how often a class
 fails is the truth of ``replay_truth``. The form is that of a controller of deployments: one JSON line a failed
-deployment, with the program's output inside. ``header.json`` says all this beside the files; ``truth.json`` and
-``truth.csv`` say what is in them, and only the comparison reads those.
-
-Of the failed deployments, some are told more than once: by retries (records of one attempt), or by the kernel's line
-beside the program's own (a second witness). Of some that were killed only the kernel tells.
+deployment, with the program's output inside (`replay_texts`). ``header.json`` says all this beside the files;
+``truth.json`` and ``truth.csv`` say what is in them, and only the comparison reads those.
 """
 
 from __future__ import annotations
 
 import argparse
-import csv
 import hashlib
 import json
 import os
 import random
-import re
 import sys
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 
 import numpy as np
-from mix import clocked, corpus, varied
+from replay_texts import COHORTS, PHASES, Cohort, Failure, Teller, Told, kernel_lines, pools
 from replay_truth import CRASH_LOGS, Release, Truth, truth_of
 from tables import ROOT
 
 ATTEMPTS = 160_000
 HUNDREDTH = 100
 DAYS = 5
-RETRIED, KERNEL_TOO, KERNEL_ONLY = 0.04, 0.10, 0.15
-"""Shares: of failed attempts that retry, of OOM kills that the kernel tells too, of those that only it tells."""
-
-PHASES = ("prepare", "load", "warmup")
-"""What a deployment does until it is up; what fails later is no failed deployment."""
-
-_HOSTS = re.compile(r"\b(infer|node|gpu|edge)-\d\d\b")
-_PODS = re.compile(r"(?<=-)(?:x7k2p|q9d4z|hjw2v|m4x8t)\b")
-_DATES = re.compile(r"\b20\d\d-\d\d-\d\d(?=[T ])")
-_POD_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
-
-
-@dataclass(frozen=True, slots=True)
-class Cohort:
-    """A platform and a model: its share of the attempts, and its rate as a multiple of the whole release's."""
-
-    platform: str
-    model: str
-    share: float
-    times: float
-
-
-COHORTS = (
-    Cohort("k8s", "bert-intent", 0.5, 1.0),
-    Cohort("linux-gpu", "llama-guard-mini", 0.3, 1.2),
-    Cohort("linux-cpu", "fraud-scorer", 0.2, 0.7),
-)
-
-
-@dataclass(frozen=True, slots=True)
-class Sample:
-    """A log of the corpus that may be drawn."""
-
-    text: str
-    phase: str
-    fault: str
-
-
-@dataclass(frozen=True, slots=True)
-class Failure:
-    """One failed deployment or crash that is to be written. ``attempt`` is empty where nobody counts attempts."""
-
-    at: datetime
-    failure_class: str
-    attempt: str
-
-
-@dataclass(frozen=True, slots=True)
-class Told:
-    """One line of a log file, and what it truly is. ``role``: own, retry, kernel."""
-
-    at: datetime
-    line: bytes
-    attempt: str
-    failure_class: str
-    role: str
-    fault: str
-
-
-Pools = Mapping[str, Sequence[Sample]]
-
-
-def pools(phases: Sequence[str] | None) -> Pools:
-    """Return the corpus by class; with ``phases`` only what failed in one of them, or in one that nobody knows."""
-    with (ROOT / "data" / "labels.csv").open(encoding="utf-8", newline="") as file:
-        phase_of = {row["file"]: row["phase"] for row in csv.DictReader(file)}
-    out: dict[str, list[Sample]] = {}
-    for log in corpus():
-        phase = phase_of[log.file]
-        if phases is None or phase in phases or phase == "unknown":
-            out.setdefault(log.failure_class, []).append(Sample(log.text, phase, log.fault))
-    return out
-
-
-def kernel_lines() -> Sequence[Sample]:
-    """Return the logs in which the kernel names what it killed for memory."""
-    killed = re.compile(r"ut of memory: Kill|Killed process \d+")
-    return [sample for sample in pools(None)["oom_host"] if killed.search(sample.text)]
-
-
-class Teller:
-    """Writes failures as the lines that a controller of deployments would collect of them."""
-
-    def __init__(self, samples: Pools, kernel: Sequence[Sample], rng: random.Random) -> None:
-        """``kernel`` are logs of OOM kills by the kernel."""
-        self._samples = samples
-        self._kernel = kernel
-        self._rng = rng
-
-    def deployment(self, failure: Failure, release: str, cohort: Cohort) -> Iterator[Told]:
-        """Yield the lines of one failed deployment, the earliest first."""
-        rng = self._rng
-        killed = failure.failure_class == "oom_host"
-        only_kernel = killed and rng.random() < KERNEL_ONLY
-        sample = rng.choice(self._kernel if only_kernel else self._samples[failure.failure_class])
-        fields = self._fields(release, cohort, failure.attempt)
-        fields["phase"] = sample.phase if sample.phase in PHASES else "load"
-        text = self._text(sample, failure.at)
-        yield _told(failure, failure.at, fields, text, "kernel" if only_kernel else "own", sample)
-        if rng.random() < RETRIED:
-            at = failure.at
-            for _ in range(rng.randint(1, 5)):
-                at += timedelta(seconds=rng.uniform(2, 30))
-                yield _told(failure, at, fields, clocked(text, rng), "retry", sample)
-        if killed and not only_kernel and rng.random() < KERNEL_TOO:
-            witness = rng.choice(self._kernel)
-            at = failure.at + timedelta(seconds=rng.uniform(0.1, 2))
-            fields = {**fields, "logger": "node-agent"}
-            yield _told(failure, at, fields, self._text(witness, at), "kernel", witness)
-
-    def crash(self, failure: Failure, cohort: Cohort, release: str) -> Told:
-        """Return the line of one crash log."""
-        sample = self._rng.choice(self._samples[failure.failure_class])
-        fields = self._fields(release, cohort, "")
-        return _told(failure, failure.at, fields, self._text(sample, failure.at), "own", sample)
-
-    def _fields(self, release: str, cohort: Cohort, attempt: str) -> dict[str, str]:
-        rng = self._rng
-        pod = f"{cohort.model}-{rng.getrandbits(36):09x}-{''.join(rng.choices(_POD_LETTERS, k=5))}"
-        fields = {"level": "error", "logger": "deploy-controller", "release": release, "platform": cohort.platform}
-        fields |= {"model": cohort.model, "host": f"node-{rng.randint(1, 96):02}", "pod": pod}
-        return fields | ({"attempt_id": attempt} if attempt else {})
-
-    def _text(self, sample: Sample, at: datetime) -> str:
-        rng = self._rng
-        text = _DATES.sub(f"{at:%Y-%m-%d}", varied(sample.text, rng))
-        node, pod = f"{rng.randint(1, 96):02}", "".join(rng.choices(_POD_LETTERS, k=5))
-        return _PODS.sub(pod, _HOSTS.sub(lambda found: f"{found[1]}-{node}", text))
-
-
-def _told(failure: Failure, at: datetime, fields: Mapping[str, str], text: str, role: str, sample: Sample) -> Told:
-    document = {"time": at.isoformat(timespec="milliseconds"), **fields, "message": text}
-    line = json.dumps(document, ensure_ascii=False).encode("utf-8", "replace") + b"\n"
-    return Told(at, line, failure.attempt, failure.failure_class, role, sample.fault)
+_MAKERS = ("replay_make", "replay_texts", "mix")
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +68,7 @@ def write_deployments(folder: Path, releases: Sequence[Release], attempts: int, 
             name = f"logs/{release.name}/{cell.cohort.platform}/{cell.day}.jsonl"
             told = [
                 line
-                for one in _failures(cell, release, teller._rng)
+                for one in _failures(cell, release, teller.rng)
                 for line in teller.deployment(one, release.name, cell.cohort)
             ]
             rows += _write_lines(folder, name, told)
@@ -223,7 +85,7 @@ def write_crash_logs(folder: Path, truth: Truth, logs: int) -> None:
     numbers = np.random.default_rng([truth.seed, logs])
     drawn = dict(zip(names, (int(n) for n in numbers.multinomial(logs, list(truth.logs.values()))), strict=True))
     teller = Teller(pools(None), (), random.Random(f"texts:{truth.seed}:{logs}"))
-    rng = teller._rng
+    rng = teller.rng
     classes = [name for name, count in drawn.items() for _ in range(count)]
     rng.shuffle(classes)
     rows: list[tuple[object, ...]] = []
@@ -274,7 +136,7 @@ def _sums(parts: Sequence[Cell]) -> dict[str, object]:
 
 def _header(what: str, seed: int, drawn_from: dict[str, object]) -> dict[str, object]:
     here = hashlib.sha256()
-    for file in (Path(__file__), ROOT / "data" / "labels.csv", Path(__file__).with_name("mix.py")):
+    for file in (*(Path(__file__).with_name(f"{name}.py") for name in _MAKERS), ROOT / "data" / "labels.csv"):
         here.update(file.read_bytes())
     return {
         "what": f"generated {what}: no deployment of anybody failed so",

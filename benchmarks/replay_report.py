@@ -1,0 +1,134 @@
+"""What a replay gives, and how it is printed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from replay_compare import Reading, Row, few_hold, plain
+from replay_truth import Truth, largest
+from tables import table
+
+LIMIT = 0.015
+"""The limit of replay_policy.toml."""
+
+
+@dataclass(frozen=True, slots=True)
+class Judged:
+    """A review: which data set, the verdicts that may come, the one that came, and its first reason.
+
+    ``right`` is ``False`` also where the exit code is another one, or where a reason that has to be there is not.
+    """
+
+    name: str
+    expected: tuple[str, ...]
+    verdict: str
+    right: bool
+    reason: str
+    needed: int | None
+
+
+@dataclass(frozen=True, slots=True)
+class Replayed:
+    """One seed, replayed. ``counted`` are failed deployments as the review counts them, and as they were drawn."""
+
+    truth: Truth
+    deployments: tuple[Row, ...]
+    logs: tuple[Row, ...]
+    readings: Mapping[str, Reading]
+    judged: tuple[Judged, ...]
+    counted: tuple[int, int]
+    before: tuple[str, ...]
+    after: tuple[str, ...]
+    largest_logs: tuple[str, ...]
+    seconds: float
+
+    @property
+    def red(self) -> tuple[str, ...]:
+        """What is not as it has to be."""
+        found = [f"the verdict on {one.name} is {one.verdict}" for one in self.judged if not one.right]
+        if self.counted[0] != self.counted[1]:
+            found.append(f"{self.counted[0]:,} failed deployments were counted, {self.counted[1]:,} there were")
+        for name, rows in (("deployments", self.deployments), ("crash logs", self.logs)):
+            if few_hold(rows):
+                found.append(f"of {name}, only {_holding(rows)} intervals hold the truth")
+        if self.before != self.truth.before.largest() or self.largest_logs != largest(self.truth.logs):
+            found.append("the three largest classes are others")
+        return tuple(found)
+
+
+def _holding(rows: Sequence[Row]) -> str:
+    return f"{sum(row.holds for row in rows)} of {len(rows)}"
+
+
+def print_replay(done: Replayed) -> None:
+    """Print the tables of one seed."""
+    source = "the account" if done.truth.seed == 0 else f"moved, seed {done.truth.seed}"
+    _print_rows(f"Deployments: {source}, against what a review found", done.deployments)
+    print(f"largest before: {', '.join(done.before)} · after: {', '.join(done.after)}")
+    print(f"failed deployments counted: {done.counted[0]:,}, drawn: {done.counted[1]:,}")
+    _print_rows(f"Crash logs: {source}, against what a night found", done.logs)
+    for name, one in done.readings.items():
+        attempts = f" of {one.failed:,} failed attempts" if one.failed else ""
+        print(
+            f"\n{name}: {one.lines:,} log lines{attempts} ({one.retries:,} retries, {one.kernel:,} by the kernel) gave"
+        )
+        print(f"{one.crashes:,} crashes; {one.share:.2%} have the class of their label.", end="")
+        worst = sorted(one.mistaken.items(), key=lambda pair: -pair[1])[:3]
+        print(" Most mistaken: " + ", ".join(f"{a} as {b} ({n:,})" for (a, b), n in worst) if worst else "")
+    rows = [
+        (one.name, " or ".join(one.expected), one.verdict, "-" if one.needed is None else f"{one.needed:,}")
+        for one in done.judged
+    ]
+    table(f"Verdicts: limit {LIMIT:.1%} of deployments", ("data", "expected", "verdict", "attempts needed"), rows)
+    for one in done.judged:
+        print(f"{one.name}: {one.reason or 'no reason against it.'}")
+
+
+def _print_rows(title: str, rows: Sequence[Row]) -> None:
+    lines = [
+        (row.name, f"{row.truth:.2%}", f"{row.drawn:.2%}", f"{row.found:.2%}", f"{row.low:.2%} – {row.high:.2%}",
+         "yes" if row.holds else "NO")
+        for row in rows
+    ]  # fmt: skip
+    table(title, ("", "truth", "drawn", "found", "95 % interval", "holds it"), lines)
+
+
+def print_seeds(all_done: Sequence[Replayed]) -> None:
+    """Print one line a seed: truth → found."""
+
+    def pair(row: Row) -> str:
+        return f"{row.truth:.1%}→{row.found:.1%}"
+
+    rows = []
+    for one in all_done:
+        before, after, fewer = one.deployments[:3]
+        rows.append((
+            str(one.truth.seed), pair(before), f"{after.truth:.2%}→{after.found:.2%}", pair(fewer), pair(one.logs[0]),
+            pair(one.logs[1]), _holding((*one.deployments, *one.logs)), "/".join(j.verdict for j in one.judged),
+        ))  # fmt: skip
+    head = ("seed", "before", "after", "fewer", "shape", "three", "hold", "verdicts")
+    table("Truth → found, by seed", head, rows)
+
+
+def document(done: Replayed) -> dict[str, Any]:
+    """Return what is kept in the results of one seed."""
+    return {
+        "seed": done.truth.seed,
+        "seconds": round(done.seconds),
+        "deployments": plain(done.deployments),
+        "crash_logs": plain(done.logs),
+        "largest": {"before": done.before, "after": done.after, "logs": done.largest_logs},
+        "counted": {"found": done.counted[0], "drawn": done.counted[1]},
+        "same_class": {name: round(one.share, 5) for name, one in done.readings.items()},
+        "mistaken": {
+            name: {f"{a} as {b}": n for (a, b), n in one.mistaken.items()} for name, one in done.readings.items()
+        },
+        "verdicts": [
+            {"data": j.name, "expected": j.expected, "verdict": j.verdict, "right": j.right, "needed": j.needed,
+             "reason": j.reason}
+            for j in done.judged
+        ],
+        "red": done.red,
+    }  # fmt: skip
