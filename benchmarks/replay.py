@@ -25,7 +25,7 @@ from typing import Any
 from processes import crashpath
 from replay_compare import counts, deployment_rows, log_rows, reading
 from replay_make import ATTEMPTS, make
-from replay_paths import Paths, measure_paths, print_paths
+from replay_paths import Paths, PathsError, measure_paths, print_paths
 from replay_report import LIMIT, Judged, Replayed, document, print_replay, print_seeds
 from replay_truth import CRASH_LOGS, PLANTED, PLANTED_TIMES, largest, truth_of
 from results_file import write_results
@@ -156,12 +156,16 @@ def main(arguments: Sequence[str] = ()) -> int:
     options = parser.parse_args(arguments)
     seeds = range(1, options.seeds + 1) if options.seeds else (options.seed,)
     all_done = []
-    for seed in seeds:
-        all_done.append(replay(seed, options.out, options.attempts, options.logs))
-        print_replay(all_done[-1])
+    try:
+        for seed in seeds:
+            all_done.append(replay(seed, options.out, options.attempts, options.logs))
+            print_replay(all_done[-1])
+        paths: Paths | None = measure_paths(options.out) if options.paths else None
+    except (ReplayError, PathsError) as error:
+        print(f"RED: {error}\nWhat is done is in {options.out}; remove it to start afresh.")
+        return 1
     if options.seeds:
         print_seeds(all_done)
-    paths: Paths | None = measure_paths(options.out) if options.paths else None
     print_paths(paths)
     print("\nThe classifier was trained on these texts: that classes come back here says little about it.")
     red = [f"seed {one.truth.seed}: {what}" for one in all_done for what in one.red]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from textwrap import fill
 from typing import Any
 
 from replay_compare import Reading, Row, few_hold, plain
@@ -71,19 +72,19 @@ def print_replay(done: Replayed) -> None:
     _print_rows(f"Crash logs: {source}, against what a night found", done.logs)
     for name, one in done.readings.items():
         attempts = f" of {one.failed:,} failed attempts" if one.failed else ""
-        print(
-            f"\n{name}: {one.lines:,} log lines{attempts} ({one.retries:,} retries, {one.kernel:,} by the kernel) gave"
-        )
-        print(f"{one.crashes:,} crashes; {one.share:.2%} have the class of their label.", end="")
+        said = f"{name}: {one.lines:,} log lines{attempts} ({one.retries:,} retries, {one.kernel:,} by the kernel) "
+        said += f"gave {one.crashes:,} crashes; {one.share:.2%} have the class of their label."
         worst = sorted(one.mistaken.items(), key=lambda pair: -pair[1])[:3]
-        print(" Most mistaken: " + ", ".join(f"{a} as {b} ({n:,})" for (a, b), n in worst) if worst else "")
+        if worst:
+            said += " Most mistaken: " + ", ".join(f"{a} as {b} ({n:,})" for (a, b), n in worst) + "."
+        print("\n" + fill(said, 80))
     rows = [
         (one.name, " or ".join(one.expected), one.verdict, "-" if one.needed is None else f"{one.needed:,}")
         for one in done.judged
     ]
     table(f"Verdicts: limit {LIMIT:.1%} of deployments", ("data", "expected", "verdict", "attempts needed"), rows)
     for one in done.judged:
-        print(f"{one.name}: {one.reason or 'no reason against it.'}")
+        print(fill(f"{one.name}: {one.reason or 'no reason against it.'}", 80))
 
 
 def _print_rows(title: str, rows: Sequence[Row]) -> None:

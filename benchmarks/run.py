@@ -56,6 +56,9 @@ BENCHMARKS = (
     Benchmark("inputs", "wrong input: exit code, sentence, nothing lost"),
     Benchmark("invariance", "order, day, threads and process change nothing, over nights and in group"),
     Benchmark("intervals", "how often the intervals of a review hold the truth, from 0.1 to 20 % in 50 to 20,000"),
+    Benchmark(
+        "verdicts", "false verdicts with a look each night for 60 nights, and what is found, beside Fisher's test"
+    ),
     Benchmark("exactly_once", "killed anywhere and run again: nothing lost, nothing twice"),
     Benchmark("memory", "growth of the process while a big log is read"),
     Benchmark("peak", "predicted against measured peak memory of both paths"),

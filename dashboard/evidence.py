@@ -10,7 +10,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from crashpath.dashboard.review_model import Cohort
-from crashpath.dashboard.sides import UNITS, Side, make_side, units_told
+from crashpath.dashboard.sides import Side, make_side, units_told
+from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
@@ -18,7 +19,7 @@ from crashpath.ingest.failed_read import FailedCell, failed_cells
 from crashpath.ingest.failed_read import releases as known_releases
 from crashpath.ingest.heard import HeardCohort, heard
 from crashpath.ingest.nights import NightSeen, last_night
-from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.schema import UNKNOWN, may_be
 from crashpath.ingest.tables import Cluster, CrashDaily, Signature
 
 
@@ -151,7 +152,7 @@ def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tup
     missed: dict[tuple[Cohort, str, date | None], int] = {}
     for row in counts:
         looks = [
-            ear.last_at.date() for ear in ears if _fits(ear.platform, row.platform) and _fits(ear.model, row.model)
+            ear.last_at.date() for ear in ears if may_be(ear.platform, row.platform) and may_be(ear.model, row.model)
         ]
         last = max(looks, default=None)
         if last is None or row.day > last:
@@ -160,10 +161,6 @@ def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tup
     return tuple(
         Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in sorted(missed.items(), key=str)
     )
-
-
-def _fits(heard_of: str, told: str) -> bool:
-    return heard_of == told or UNKNOWN in (heard_of, told)
 
 
 def _nameless(known: Known, cells: Sequence[FailedCell]) -> dict[str, int]:

@@ -84,15 +84,6 @@ def upper_bound(failures: int, attempts: int, level: float = LEVEL) -> float:
     return float(_upper(failures, attempts, 1 - level)) if attempts else 1.0
 
 
-def lower_bound(successes: int, attempts: int, level: float = LEVEL) -> float:
-    """Return the exact one-sided lower bound of a rate, as of drills that pass: 0 where nothing was tried.
-
-    Raises ``ValueError`` for impossible counts.
-    """
-    _possible(successes, attempts)
-    return float(_lower(successes, attempts, 1 - level)) if attempts else 0.0
-
-
 def exact_limits(x: ArrayLike, n: ArrayLike, level: float = LEVEL) -> Limits:
     """Return the limits of Clopper and Pearson for ``x`` of ``n``, element by element. ``n`` is at least 1."""
     tail = (1 - level) / 2

@@ -19,7 +19,7 @@ from crashpath.dashboard.figures import percent, times
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.review_model import Change, Movement
 from crashpath.dashboard.sides import Group, Side
-from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
+from crashpath.ingest.classes import CLASSES, UNCLASSIFIED, headline_of
 from crashpath.ingest.clusters import cluster_id
 
 _TITLES = {one.id: one.title for one in CLASSES}
@@ -142,17 +142,9 @@ def _movement(one: _Found, side: Side, base: Side | None, clusters: Mapping[int,
         failure_class = UNCLASSIFIED if facts is None else facts.failure_class
         title = one.key if facts is None else facts.title
     return Movement(
-        one.change, one.level, one.key, title, headline(failure_class), one.counts.failures, one.counts.before,
+        one.change, one.level, one.key, title, headline_of(failure_class), one.counts.failures, one.counts.before,
         one.ratio, one.p, _sentence(one, side, base),
     )  # fmt: skip
-
-
-def headline(failure_class: str) -> str:
-    """Return the headline of a class; of one of another version of ``classes.toml``, the last."""
-    try:
-        return headline_of(failure_class)
-    except KeyError:
-        return HEADLINES[-1]
 
 
 def _sentence(one: _Found, side: Side, base: Side | None) -> str:

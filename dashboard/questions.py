@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from shlex import quote
 
 from crashpath.dashboard.evalues import (
     above_limit,
@@ -47,7 +48,8 @@ class Question:
     """One question. ``good`` is ``None`` where nothing has to be shown good.
 
     ``subject`` is the cohort, class or cluster; ``rule`` the key in the policy. ``needed`` attempts more (of the
-    subject) until an answer is likely, ``None`` where no number would do.
+    subject) until an answer is likely, ``None`` where no number would do. ``limit_rate`` is the limit where it is a
+    highest rate.
     """
 
     family: Family
@@ -62,6 +64,7 @@ class Question:
     needed: int | None = None
     evidence: tuple[str, ...] = ()
     command: str = ""
+    limit_rate: float | None = None
 
 
 def questions(evidence: Evidence, policy: Policy, *, compare: bool) -> Iterator[Question]:
@@ -97,6 +100,7 @@ def _limit(side: Side, measure: Measure, limit: float, apart: int, policy: Polic
         good=below_limit(failures + apart, attempts, limit),
         needed=attempts_to_decide(failures, attempts, limit, policy.alpha, apart),
         command="crashpath clusters",
+        limit_rate=limit,
     )
 
 
@@ -122,7 +126,8 @@ def _cohort(side: Side, one: CohortTally, measure: Measure, limit: float, policy
         bad=above_limit(failures, attempts, limit),
         good=None if small else below_limit(failures + side.vague, attempts, limit),
         needed=attempts_to_decide(failures, attempts, limit, policy.alpha, side.vague),
-        command=f"crashpath trends --by class --platform {one.cohort.platform}",
+        command=f"{_trends(side)} --platform {quote(one.cohort.platform)}",
+        limit_rate=limit,
     )
 
 
@@ -183,7 +188,7 @@ def _compared(
             below_limit(failures + held, attempts, floor),
         ),
         needed=min((one for one in needs if one is not None), default=None),
-        command=f"crashpath trends --by class --release {side.release}",
+        command=_trends(side),
     )
 
 
@@ -270,6 +275,10 @@ def _named(question: Question, level: str, key: str, side: Side, clusters: Mappi
     )
     ids = tuple(id for _, id in reversed(inside))[:_SHOWN_EVIDENCE]
     return replace(question, evidence=ids, command=f"crashpath show {ids[0]}" if ids else "")
+
+
+def _trends(side: Side) -> str:
+    return f"crashpath trends --by class --release {quote(side.release)}"
 
 
 def _measured(failures: int, attempts: int, apart: int = 0) -> str:

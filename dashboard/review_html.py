@@ -87,9 +87,10 @@ def pictures(review: Review, unit: UnitReport) -> Iterator[Picture]:
     yield from _classes(review, unit)
 
 
-def limit_of(review: Review, rule: str) -> float | None:
-    """Return the highest rate that the policy allows by a rule, where that is a rate."""
-    return next((one.limit_rate for one in review.thresholds if one.rule == rule and one.limit_rate is not None), None)
+def limit_of(review: Review, rule: str, unit: str) -> float | None:
+    """Return the highest rate that the policy allows by a rule in a unit, where that is a rate."""
+    names = (rule, f"{rule} ({unit})")
+    return next((one.limit_rate for one in review.thresholds if one.rule in names and one.limit_rate), None)
 
 
 def _drawn(draw: Callable[[Words, int], str], id: str, title: str, text: str, table: Table) -> Iterator[Picture]:
@@ -114,7 +115,7 @@ def _days(review: Review, unit: UnitReport, measure: Measure) -> Iterator[Pictur
         "interval as a band. Days without a rate have the number of their failures (×) below the axis. "
         + " ".join(_summary(one) for one in shown)
     )
-    limit = limit_of(review, f"limits.{measure}") if unit.unit == review.unit else None
+    limit = limit_of(review, f"limits.{measure}", unit.unit)
     yield from _drawn(
         lambda its, width: rates_over_days(shown, limit, its, width),
         f"{unit.unit}-{measure}-days",
@@ -147,7 +148,7 @@ def _cohorts(review: Review, unit: UnitReport) -> Iterator[Picture]:
         f"A row for each cohort, the worst first: the share of {unit.unit}s that nobody answered as a dot, its 95 % "
         "interval as a line, the baseline's rate as a bar across it, the policy's limit as a dashed line."
     )
-    limit = limit_of(review, "cohorts.unanswered")
+    limit = limit_of(review, "cohorts.unanswered", unit.unit)
     yield from _drawn(
         lambda its, width: whiskers(rows, limit, its, width),
         f"{unit.unit}-cohorts",

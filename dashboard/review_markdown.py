@@ -83,13 +83,13 @@ def _head(review: Review) -> list[str]:
 def _reasons(review: Review) -> Iterator[list[str]]:
     yield ["### Reasons"] if review.reasons else ["### Reasons", "", words.no_reason(review)]
     for reason in review.reasons[:MOST_REASONS]:
-        yield _reason(reason, review.unit)
+        yield _reason(reason)
     if len(review.reasons) > MOST_REASONS:
         yield [f"- … and {len(review.reasons) - MOST_REASONS:,} more"]
 
 
-def _reason(reason: Reason, unit: str | None) -> list[str]:
-    told = words.reason_weight(reason, unit)
+def _reason(reason: Reason) -> list[str]:
+    told = words.reason_weight(reason)
     lines = [f"- **{reason.verdict}** {safe(words.reason_title(reason))}: {safe(reason.sentence, 400)}"]
     lines += [f"  ({told})"] if told else []
     lines += ["  evidence: " + ", ".join(span(one, 60) for one in reason.evidence[:10])] if reason.evidence else []

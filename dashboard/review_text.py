@@ -89,15 +89,15 @@ def _reasons(review: Review) -> Iterator[Line]:
     if not review.reasons:
         yield no_reason(review), ""
     for number, reason in enumerate(review.reasons[:MOST], 1):
-        yield from _reason(number, reason, review.unit)
+        yield from _reason(number, reason)
     yield from _rest(len(review.reasons) - MOST)
 
 
-def _reason(number: int, reason: Reason, unit: str | None) -> Iterator[Line]:
+def _reason(number: int, reason: Reason) -> Iterator[Line]:
     first = f"{number:>2}. {reason.verdict}  "
     yield from wrapped(f"{first}{reason_title(reason)}", "    ", STYLES[reason.verdict], first="")
     yield from wrapped(clean(reason.sentence), "    ")
-    if weight := reason_weight(reason, unit):
+    if weight := reason_weight(reason):
         yield from wrapped(weight, "    ")
     if reason.evidence:
         yield from wrapped("evidence: " + ", ".join(clean(one, 60) for one in reason.evidence), "    ")

@@ -190,9 +190,9 @@ def reason_title(reason: Reason) -> str:
     return f"{reason.rule} · {clean(reason.subject, 120)}" if reason.subject else reason.rule
 
 
-def reason_weight(reason: Reason, unit: str | None) -> str:
-    """Return the weight of the evidence and what is still needed."""
-    needed = needed_words(reason.attempts_needed, unit)
+def reason_weight(reason: Reason) -> str:
+    """Return the weight of the evidence and what is still needed, in the unit that the sentence names."""
+    needed = needed_words(reason.attempts_needed, None)
     return ", ".join(filter(None, (weight_words(reason.e_value), f"needs {needed}" if needed else "")))
 
 

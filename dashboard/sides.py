@@ -14,11 +14,10 @@ from dataclasses import dataclass
 from datetime import date
 
 from crashpath.dashboard.review_model import Cohort, Measure
+from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.event_attempts import AttemptCount
 from crashpath.ingest.failed_read import FailedCell
-from crashpath.ingest.schema import UNKNOWN
-
-UNITS = ("deployment", "load", "request")
+from crashpath.ingest.schema import UNKNOWN, may_be
 
 
 @dataclass(frozen=True, slots=True)
@@ -208,9 +207,5 @@ def _home(named: Cohort, homes: Collection[Cohort]) -> Cohort | None:
     """
     if named in homes:
         return named
-    fits = [one for one in homes if _fits(one.platform, named.platform) and _fits(one.model, named.model)]
+    fits = [one for one in homes if may_be(one.platform, named.platform) and may_be(one.model, named.model)]
     return fits[0] if len(fits) == 1 else None
-
-
-def _fits(told: str, said: str) -> bool:
-    return told == said or UNKNOWN in (told, said)

@@ -26,8 +26,8 @@ HEADLINE_COLOURS = {
 }
 """As in ``pictures``, which would load Plotly (Okabe and Ito, 2008)."""
 NARROW = 520  # below this width names stand above their bars
+_LEAST = 1e-9  # where an axis ends at the least
 _ROW, _TALL_ROW = 24, 40
-_DASHES = ("", "5 4", "2 3")
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,7 +65,7 @@ class Whisker:
 
 @dataclass(frozen=True, slots=True)
 class Bar:
-    """A share; with ``before`` a second, hatched bar stands above it. ``words`` are written at its end."""
+    """A share; ``before`` is a second, hatched bar above it. ``words`` are written at its end."""
 
     name: str
     colour: str
@@ -144,7 +144,9 @@ def _top(values: Sequence[float], highs: Sequence[float], limit: float | None) -
     """Return where an axis ends: above all rates and the limit, and above the intervals unless they dwarf the rates."""
     least = max(1.15 * max(values, default=0), 1.25 * (limit or 0))
     wide = max(highs, default=0)
-    return nice_top(min(1.0, max(least, wide if wide <= 2.5 * least or not least else least)) or 1.0)
+    if not least or wide <= 2.5 * least:
+        least = max(least, wide)
+    return nice_top(max(min(1.0, least), _LEAST)) if least else 1.0
 
 
 def _levels(y: Scale, left: float, right: float) -> Iterator[str]:
@@ -175,7 +177,7 @@ def _legend(series: Sequence[Series], width: int) -> Iterator[str]:
 
 
 def _dash(number: int) -> str:
-    return f' stroke-dasharray="{_DASHES[number % 3]}"' if number else ""
+    return ' stroke-dasharray="5 4"' if number else ""
 
 
 def _line(series: Series, xs: dict[date, float], y: Scale, number: int) -> Iterator[str]:

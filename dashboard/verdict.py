@@ -89,7 +89,7 @@ def thresholds_of(answered: Sequence[Answer]) -> tuple[Threshold, ...]:
     kept = [one for one in answered if one.question.family is not Family.CLASS]
     return tuple(
         Threshold(f"{one.question.rule} ({one.question.unit})", one.question.subject, one.question.limit,
-                  one.question.measured, one.met)
+                  one.question.measured, one.met, one.question.limit_rate)
         for one in (*kept, *worst.values())
     )  # fmt: skip
 

@@ -23,7 +23,7 @@ from typing import Any, NamedTuple
 from sqlalchemy import BigInteger, String, case, cast, extract, func, select
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.classes import HEADLINES, UNCLASSIFIED, headline_of
+from crashpath.ingest.classes import UNCLASSIFIED, headline_of
 from crashpath.ingest.piece import Format
 from crashpath.ingest.schema import UNKNOWN
 from crashpath.ingest.tables import Cluster, Crash, Signature, Variant
@@ -123,7 +123,7 @@ def _by_unit(rows: Iterable[_Row]) -> tuple[FailedAttempts, ...]:
             now = (row.attempts, row.unanswered, row.contained, row.witnesses)
             sums[key] = (before[0] + now[0], before[1] + now[1], before[2] + now[2], before[3] + now[3])
     return tuple(
-        FailedAttempts(*key, _headline(key[-1]), *(int(n) for n in numbers)) for key, numbers in sorted(sums.items())
+        FailedAttempts(*key, headline_of(key[-1]), *(int(n) for n in numbers)) for key, numbers in sorted(sums.items())
     )
 
 
@@ -179,10 +179,3 @@ def attempt_key(windows: Windows) -> Any:
 
 def _told(outcome: str) -> Any:
     return func.max(case((Crash.outcome == outcome, 1), else_=0))
-
-
-def _headline(failure_class: str) -> str:
-    try:
-        return headline_of(failure_class)
-    except KeyError:  # a class of another version of classes.toml
-        return HEADLINES[-1]

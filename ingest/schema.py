@@ -22,6 +22,12 @@ NAMES = {
 #: What a cohort is called when nothing said which it is. It is stored, counted and shown like any other.
 UNKNOWN = "unknown"
 
+
+def may_be(one: str, other: str) -> bool:
+    """Whether two parts of cohorts can be one: they are the same, or one of them was not told."""
+    return one == other or UNKNOWN in (one, other)
+
+
 #: 64 bits everywhere; SQLite gives out row ids only for a plain INTEGER.
 BigId = BigInteger().with_variant(Integer, "sqlite")
 

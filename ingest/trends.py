@@ -161,12 +161,5 @@ def _key(by: Dimension, value: object) -> str:
     if by == "class":
         return UNCLASSIFIED if value is None else str(value)
     if by == "headline":
-        return _headline(UNCLASSIFIED if value is None else str(value))
+        return headline_of(UNCLASSIFIED if value is None else str(value))
     return str(value)
-
-
-def _headline(failure_class: str) -> str:
-    try:
-        return headline_of(failure_class)
-    except KeyError:  # a class of another version of classes.toml
-        return HEADLINES[-1]

@@ -9,6 +9,7 @@ from collections.abc import Generator, Iterator
 from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, sync_playwright
 from sqlalchemy import text
 
 from crashpath.ingest.store import Store, open_store
@@ -18,6 +19,36 @@ from crashpath.ingest.upgrade import backup
 
 _numbers = itertools.count()
 _NO_SKIPS = os.environ.get("CRASHPATH_NO_SKIPS") == "1" or os.environ.get("CI") == "true"
+
+_CONTRAST = """() => {
+    const probe = document.createElement("canvas").getContext("2d", {willReadFrequently: true});
+    const colour = (css, under) => {
+        probe.clearRect(0, 0, 1, 1);
+        for (const one of [under, css]) { if (one) { probe.fillStyle = one; probe.fillRect(0, 0, 1, 1); } }
+        return [...probe.getImageData(0, 0, 1, 1).data.slice(0, 3)];
+    };
+    const light = rgb => rgb.map(v => v / 255).map(v => v <= .03928 ? v / 12.92 : ((v + .055) / 1.055) ** 2.4)
+        .reduce((sum, v, i) => sum + v * [.2126, .7152, .0722][i], 0);
+    const dark = matchMedia("(prefers-color-scheme: dark)").matches;
+    const css = rgb => `rgb(${rgb.join(",")})`;
+    const under = node => {
+        const above = node.parentElement ? under(node.parentElement) : (dark ? "rgb(18,18,18)" : "rgb(255,255,255)");
+        return css(colour(getComputedStyle(node).backgroundColor, above));
+    };
+    const opacity = node => node ? getComputedStyle(node).opacity * opacity(node.parentElement) : 1;
+    const poor = [];
+    for (const node of document.querySelectorAll("body *")) {
+        const words = [...node.childNodes].filter(one => one.nodeType === 3).map(one => one.data.trim()).join("");
+        if (!words) continue;
+        const back = colour(under(node)), front = colour(getComputedStyle(node).color, css(back)), seen = opacity(node);
+        const mixed = front.map((v, i) => seen * v + (1 - seen) * back[i]);
+        const [high, low] = [light(mixed), light(back)].sort((a, b) => b - a);
+        const ratio = (high + .05) / (low + .05);
+        if (ratio < 4.5) poor.push(`${ratio.toFixed(1)} ${node.tagName}.${node.className} ${words.slice(0, 40)}`);
+    }
+    return poor;
+}"""
+"""Text whose contrast is under 4.5 to 1, the AA level of the Web Content Accessibility Guidelines 2.2 (1.4.3)."""
 
 
 @pytest.hookimpl(wrapper=True)
@@ -83,3 +114,21 @@ def store(tmp_path: Path, _empty_store: Path) -> Iterator[Store]:
     shutil.copy(_empty_store, tmp_path / "crashpath.db")
     with open_store(f"sqlite:///{tmp_path}/crashpath.db") as store:
         yield store
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """Debian's Chromium."""
+    path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if path is None:
+        pytest.skip("Chromium is not installed")
+    with sync_playwright() as playwright:
+        chromium = playwright.chromium.launch(executable_path=path, args=["--no-sandbox", "--disable-gpu"])
+        yield chromium
+        chromium.close()
+
+
+@pytest.fixture(scope="session")
+def contrast() -> str:
+    """A script for a page, which returns the texts that can hardly be told from their ground."""
+    return _CONTRAST

@@ -138,14 +138,29 @@ def go() -> Review:
         overrides=(),
         reasons=(),
         thresholds=(
-            Threshold("limits.unanswered", "", "at most 1.09 %", "0.21 % (312 of 150,000)", True, 0.0109),
-            Threshold("cohorts.unanswered", "android / minilm", "at most 8.00 %", "0.30 % (60 of 20,000)", True, 0.08),
-            Threshold("baseline.unanswered", "", "at most 1.25 times 12.1 %, or 0.10 %", "0.21 %", True),
+            Threshold("limits.unanswered (deployment)", "", "at most 1.09 %", "0.21 % (312 of 150,000)", True, 0.0109),
+            Threshold(
+                "cohorts.unanswered (deployment)",
+                "android / minilm",
+                "at most 8.00 %",
+                "0.30 % (60 of 20,000)",
+                True,
+                0.08,
+            ),
+            Threshold("baseline.unanswered (deployment)", "", "at most 1.25 times 12.1 %, or 0.10 %", "0.21 %", True),
         ),
         units=(unit,),
         movements=(
             Movement(
-                Change.GONE, "class", "tokenizer", "Tokenizer does not fit", "tokenizer", 0, 3689, 0.0, 1e-300,
+                Change.GONE,
+                "class",
+                "tokenizer",
+                "Tokenizer does not fit",
+                "tokenizer",
+                0,
+                3689,
+                0.0,
+                1e-300,
                 "none, 3,689 failures (2.46 %) in the baseline",
             ),
         ),
@@ -155,7 +170,7 @@ def go() -> Review:
         policy="the defaults",
         alpha=0.05,
         method=("Rates: e-processes of mixtures of likelihood ratios.", "Intervals: Clopper and Pearson."),
-    )  # fmt: skip
+    )
 
 
 def no_go() -> Review:
@@ -171,25 +186,42 @@ def no_go() -> Review:
         units=(unit,),
         reasons=(
             Reason(
-                Verdict.NO_GO, "classes.regressed_ratio", "tokenizer",
+                Verdict.NO_GO,
+                "classes.regressed_ratio",
+                "tokenizer",
                 "4,100 of 150,000 deployments (2.73 %) failed with it, against 1.23 % before",
-                ("C-0042", "C-0107"), "crashpath show C-0042", 3.2e140, None,
+                ("C-0042", "C-0107"),
+                "crashpath show C-0042",
+                3.2e140,
+                None,
             ),
             Reason(
-                Verdict.HOLD, "cohorts.unanswered", "android / minilm",
+                Verdict.HOLD,
+                "cohorts.unanswered",
+                "android / minilm",
                 "60 of 20,000 deployments (0.30 %) of android / minilm were not answered",
-                (), "crashpath trends --by class --platform android", 7.4, 12_300,
+                (),
+                "crashpath trends --by class --platform android",
+                7.4,
+                12_300,
             ),
         ),
         movements=(
             *review.movements,
             Movement(
-                Change.REGRESSED, "cluster", "C-0042", "tokenizer.json of vocabulary 30522 against 30500",
-                "tokenizer", 4100, 3689, 2.223, 0.0000021,
+                Change.REGRESSED,
+                "cluster",
+                "C-0042",
+                "tokenizer.json of vocabulary 30522 against 30500",
+                "tokenizer",
+                4100,
+                3689,
+                2.223,
+                0.0000021,
                 "4,100 failures (2.73 % of deployments), 1.23 % in the baseline: 2.22 times",
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def no_data() -> Review:
@@ -208,16 +240,22 @@ def no_data() -> Review:
         units=(),
         movements=(),
         apart=(),
-        thresholds=(Threshold("limits.unanswered", "", "at most 1.09 %", "no rate", None, 0.0109),),
+        thresholds=(Threshold("limits.unanswered (deployment)", "", "at most 1.09 %", "no rate", None, 0.0109),),
         proof=EMPTY_PROOF,
         notes=(),
         reasons=(
             Reason(
-                Verdict.HOLD, "data", "", "No attempts are told of release 2027.01.", (),
-                "crashpath attempts load FILE", None, None,
+                Verdict.HOLD,
+                "data",
+                "",
+                "No attempts are told of release 2027.01.",
+                (),
+                "crashpath attempts load FILE",
+                None,
+                None,
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def small() -> Review:
@@ -243,11 +281,17 @@ def small() -> Review:
         apart=(Apart(4, "4 failures are of a day of which no attempts were told."),),
         reasons=(
             Reason(
-                Verdict.HOLD, "limits.unanswered", "", "0 of 3 deployments (0 %) were not answered", (),
-                "crashpath review --release 2026.12", 1.03, 271,
+                Verdict.HOLD,
+                "limits.unanswered",
+                "",
+                "0 of 3 deployments (0 %) were not answered",
+                (),
+                "crashpath review --release 2026.12",
+                1.03,
+                271,
             ),
         ),
-    )  # fmt: skip
+    )
 
 
 def overridden(why: str = "Only the fleet of the laboratory fails; it is left out of this release") -> Review:
