@@ -1,8 +1,8 @@
 """Verdicts at any look: how often they are wrong, and what they find, beside a test that may be asked only once.
 
 A release is watched for 60 nights, with a look each night. False verdicts: at a rate just over the limit no GO may
-come, at one just under it no NO-GO, and neither against a baseline of the same rate, whatever its luck and size. Power: a
-failure rate that doubles, beside Fisher's exact test at the last night, which would have been spent by one look.
+come, at one just under it no NO-GO, and neither against a baseline of the same rate, whatever its luck and size. Power:
+a failure rate that doubles, beside Fisher's exact test at the last night, which would have been spent by one look.
 """
 
 from __future__ import annotations
