@@ -116,9 +116,9 @@ def store(tmp_path: Path, _empty_store: Path) -> Iterator[Store]:
         yield store
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def browser() -> Iterator[Browser]:
-    """Debian's Chromium."""
+    """Debian's Chromium; of one module, because the driver's event loop runs as long as it is open."""
     path = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
     if path is None:
         pytest.skip("Chromium is not installed")
