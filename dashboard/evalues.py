@@ -21,6 +21,8 @@ a martingale at every look. Baselines end at a number of attempts and not at a f
 the baseline where it speaks for the release (`worse_than`), and none where it would speak for it wrongly
 (`no_worse_than`): `benchmarks/verdicts.py` counts what that leaves of false verdicts, over rates and looks. Failures
 of attempts vary less than counts of this law do, which errs on the careful side.
+
+Counts that cannot be, of more failures than attempts, are evidence of nothing: their log e-value is 0.
 """
 
 from __future__ import annotations
@@ -45,7 +47,7 @@ MOST_ATTEMPTS = 1_000_000_000
 
 def above_limit(failures: float, attempts: float, limit: float) -> float:
     """Return the log e-value against *the rate is at most* ``limit``. 0 where nothing was tried."""
-    if attempts <= 0 or not 0 < limit < 1:
+    if not _can_be(failures, attempts) or not 0 < limit < 1:
         return 0.0
     far = min(_FARTHEST * limit, 0.98 * (1 - limit))
     rates = limit + np.geomspace(min(_NEAREST * limit * 4, far / 4), far, _POINTS)
@@ -54,19 +56,23 @@ def above_limit(failures: float, attempts: float, limit: float) -> float:
 
 def below_limit(failures: float, attempts: float, limit: float) -> float:
     """Return the log e-value against *the rate is at least* ``limit``. 0 where nothing was tried."""
-    if attempts <= 0 or not 0 < limit < 1:
+    if not _can_be(failures, attempts) or not 0 < limit < 1:
         return 0.0
     return _mixture(failures, attempts, limit, limit * _down())
 
 
 def worse_than(failures: float, attempts: float, base_failures: float, base_attempts: float, ratio: float) -> float:
     """Return the log e-value against *the rate is at most* ``ratio`` *times the baseline's*."""
+    if not _can_be(failures, attempts) or not _can_be(base_failures, base_attempts):
+        return 0.0
     up = np.geomspace(1.05, 20.0, _POINTS)
     return _conditional(failures, attempts, base_failures + 1, base_attempts, ratio, ratio * up)
 
 
 def no_worse_than(failures: float, attempts: float, base_failures: float, base_attempts: float, ratio: float) -> float:
     """Return the log e-value against *the rate is at least* ``ratio`` *times the baseline's*."""
+    if not _can_be(failures, attempts) or not _can_be(base_failures, base_attempts):
+        return 0.0
     return _conditional(failures, attempts, base_failures, base_attempts, ratio, ratio * _down())
 
 
@@ -89,8 +95,10 @@ def attempts_to_decide(failures: float, attempts: float, limit: float, alpha: fl
     """Return how many attempts more, at the rate so far, until ``limit`` is told from it; without any, clean ones.
 
     ``apart`` failures more are there, of which only a rate below the limit has to be shown in spite.
-    ``None`` where that is more than ``MOST_ATTEMPTS``: the rate is too near the limit.
+    ``None`` where that is more than ``MOST_ATTEMPTS`` (the rate is too near the limit), and where the counts cannot be.
     """
+    if failures + apart > attempts:
+        return None
     rate = failures / attempts if attempts > 0 else 0.0
     test, held = (below_limit, apart) if rate < limit else (above_limit, 0.0)
     return _until(lambda more: test(failures + held + rate * more, attempts + more, limit) >= -math.log(alpha))
@@ -106,7 +114,7 @@ def attempts_to_compare(
     apart: float = 0.0,
 ) -> int | None:
     """Return the same for a comparison with a baseline that does not grow."""
-    if base_attempts <= 0:
+    if failures + apart > attempts or not _can_be(base_failures, base_attempts):
         return None
     rate = failures / attempts if attempts > 0 else 0.0
     below = rate * base_attempts < ratio * base_failures
@@ -117,6 +125,10 @@ def attempts_to_compare(
         return test(*counts, base_failures, base_attempts, ratio) >= -math.log(alpha)
 
     return _until(decided)
+
+
+def _can_be(failures: float, attempts: float) -> bool:
+    return attempts > 0 and failures <= attempts
 
 
 def _down() -> Grid:
@@ -133,7 +145,7 @@ def _mixture(failures: float, attempts: float, limit: float, rates: Grid) -> flo
 def _conditional(
     failures: float, attempts: float, base_failures: float, base_attempts: float, ratio: float, ratios: Grid
 ) -> float:
-    if attempts <= 0 or base_attempts <= 0 or ratio <= 0:
+    if ratio <= 0:
         return 0.0
     both = failures + base_failures
     exposure = math.log(ratio * attempts + base_attempts) - np.log(ratios * attempts + base_attempts)

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from sqlalchemy import func, select
+from sqlalchemy import func, select, union_all
 from sqlalchemy.orm import Session
 
 from crashpath.dashboard.review_model import Cohort
@@ -21,6 +21,7 @@ from crashpath.ingest.heard import HeardCohort, heard
 from crashpath.ingest.nights import NightSeen, last_night
 from crashpath.ingest.schema import UNKNOWN, may_be
 from crashpath.ingest.tables import Cluster, CrashDaily, Signature
+from crashpath.ingest.tables_evidence import Attempts
 
 
 @dataclass(frozen=True, slots=True)
@@ -207,5 +208,11 @@ def _first_releases(session: Session, numbers: Sequence[int]) -> dict[int, str]:
 
 
 def _first_days(session: Session, releases: Iterable[str]) -> dict[str, date]:
-    query = select(CrashDaily.release, func.min(CrashDaily.day)).where(CrashDaily.release.in_(sorted(releases)))
-    return dict(session.execute(query.group_by(CrashDaily.release)).tuples())
+    """Return the first day on which each release is known to have run: it crashed, or it was tried."""
+    first: dict[str, date] = {}
+    for chunk in chunks(sorted(releases)):
+        crashed = select(CrashDaily.release, CrashDaily.day).where(CrashDaily.release.in_(chunk))
+        tried = select(Attempts.release, Attempts.day).where(Attempts.release.in_(chunk), Attempts.attempts > 0)
+        days = union_all(crashed, tried).subquery().c
+        first |= dict(session.execute(select(days.release, func.min(days.day)).group_by(days.release)).tuples().all())
+    return first

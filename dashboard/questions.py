@@ -7,7 +7,7 @@ the release where good has to be shown, and left out where bad has to be.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 from shlex import quote
@@ -27,6 +27,7 @@ from crashpath.dashboard.plurals import many
 from crashpath.dashboard.policy import Policy
 from crashpath.dashboard.review_model import Measure
 from crashpath.dashboard.sides import CohortTally, Side, Tally
+from crashpath.ingest.clusters import cluster_id
 
 LIMITED = (Measure.UNANSWERED, Measure.PRIMARY)
 """Measures that a policy may limit, in the order in which they are asked."""
@@ -70,13 +71,20 @@ class Question:
 def questions(evidence: Evidence, policy: Policy, *, compare: bool) -> Iterator[Question]:
     """Ask everything. ``compare``: the baseline can be trusted, so that the release may be set against it."""
     for side in evidence.release.sides:
-        base = evidence.baseline.side(side.unit) if evidence.baseline is not None and compare else None
         apart = side.bare + side.phaseless + evidence.nameless.get(side.unit, 0)
         yield from _limits(side, policy, apart)
         yield from _cohorts(side, policy)
-        if base is not None and base.tally.attempts:
-            yield from _baseline(side, base, policy, apart)
-        yield from _classes(side, base, evidence.clusters, evidence.release.release, policy)
+        if _has_rate(side):
+            before = evidence.baseline.side(side.unit) if evidence.baseline is not None and compare else None
+            base = before if before is not None and _has_rate(before) else None
+            if base is not None:
+                yield from _baseline(side, base, policy, apart)
+            yield from _classes(side, base, evidence.clusters, policy)
+
+
+def _has_rate(side: Side) -> bool:
+    """Whether it was tried at all, and no more often failed than that."""
+    return side.tally.attempts > 0 and side.tally.primary <= side.tally.tried
 
 
 def _limits(side: Side, policy: Policy, apart: int) -> Iterator[Question]:
@@ -192,22 +200,30 @@ def _compared(
     )
 
 
-def _classes(
-    side: Side, base: Side | None, clusters: Mapping[int, ClusterFacts], release: str, policy: Policy
-) -> Iterator[Question]:
-    """Ask of every class, and of every cluster, whether it is new or more frequent than the baseline allows."""
+def _classes(side: Side, base: Side | None, clusters: Mapping[int, ClusterFacts], policy: Policy) -> Iterator[Question]:
+    """Ask of every class, and of every cluster, whether it is new or more frequent than the baseline allows.
+
+    Without a baseline that can be asked of clusters alone, and only of those that were first seen in this release.
+    """
+    members = _members(side, clusters)
     for level in ("class", "cluster"):
         now, then = _counted(side, level), {} if base is None else _counted(base, level)
         for key in sorted(now | then):
-            failures = now.get(key, 0)
-            if base is not None and then.get(key):
-                question = _regressed(side, base, key, failures, then[key], policy)
-            elif base is not None or _born(key, clusters, release):
-                question = _new(side, key, failures, policy)
+            failures, before = now.get(key, 0), then.get(key, 0)
+            if base is not None and before:
+                question = _regressed(side, base, key, failures, before, policy)
+            elif base is not None:
+                question = _new(side, key, failures, "which the baseline did not have", policy)
+            elif level == "cluster" and _born(key, clusters, side.release):
+                question = _new(side, key, failures, "which was first seen in this release", policy)
             else:
                 continue
             if question is not None:
-                yield _named(question, level, key, side, clusters)
+                yield (
+                    _named_cluster(question, int(key), clusters)
+                    if level == "cluster"
+                    else _named_class(question, members.get(key, ()))
+                )
 
 
 def _counted(side: Side, level: str) -> dict[str, int]:
@@ -220,61 +236,65 @@ def _counted(side: Side, level: str) -> dict[str, int]:
 
 
 def _born(key: str, clusters: Mapping[int, ClusterFacts], release: str) -> bool:
-    return key.isdecimal() and int(key) in clusters and clusters[int(key)].first_release == release
+    facts = clusters.get(int(key))
+    return facts is not None and facts.first_release == release
 
 
-def _new(side: Side, key: str, failures: int, policy: Policy) -> Question | None:
-    limit, attempts = policy.classes.new_rate, side.tally.tried
+def _new(side: Side, key: str, failures: int, why: str, policy: Policy) -> Question | None:
+    limit = policy.classes.new_rate
     if limit is None:
         return None
-    enough = failures >= policy.classes.min_count
-    return Question(
-        family=Family.CLASS,
-        rule="classes.new_rate",
-        unit=side.unit,
-        subject=key,
-        limit=f"at most {percent(limit)}",
-        measured=_measured(failures, attempts),
-        said=f"{_of(failures, attempts, side.unit)} failed with it, which the baseline did not have",
-        bad=above_limit(failures, attempts, limit) if enough else 0.0,
-        good=None,
-    )
+    bad = above_limit(failures, side.tally.tried, limit)
+    return _of_class(side, key, failures, "new_rate", f"at most {percent(limit)}", why, bad, policy)
 
 
 def _regressed(side: Side, base: Side, key: str, failures: int, then: int, policy: Policy) -> Question | None:
     ratio, floor = policy.classes.regressed_ratio, policy.classes.regressed_floor
-    attempts, base_attempts = side.tally.tried, base.tally.tried
     if ratio is None:
         return None
-    enough = failures >= policy.classes.min_count
+    attempts, base_attempts, before = side.tally.tried, base.tally.tried, _rate(then, base.tally.tried)
     bad = min(worse_than(failures, attempts, then, base_attempts, ratio), above_limit(failures, attempts, floor))
+    limit = f"at most {times(ratio)} {before}, or {percent(floor)}"
+    return _of_class(side, key, failures, "regressed_ratio", limit, f"against {before} of the baseline", bad, policy)
+
+
+def _of_class(
+    side: Side, key: str, failures: int, rule: str, limit: str, why: str, bad: float, policy: Policy
+) -> Question:
+    """Return the question of a class or cluster; of fewer failures than the policy counts nothing is said."""
     return Question(
         family=Family.CLASS,
-        rule="classes.regressed_ratio",
+        rule=f"classes.{rule}",
         unit=side.unit,
         subject=key,
-        limit=f"at most {times(ratio)} {_rate(then, base_attempts)}, or {percent(floor)}",
-        measured=_measured(failures, attempts),
-        said=f"{_of(failures, attempts, side.unit)} failed with it, against {_rate(then, base_attempts)} before",
-        bad=bad if enough else 0.0,
+        limit=limit,
+        measured=_measured(failures, side.tally.tried),
+        said=f"{_of(failures, side.tally.tried, side.unit)} failed with it, {why}",
+        bad=bad if failures >= policy.classes.min_count else 0.0,
         good=None,
     )
 
 
-def _named(question: Question, level: str, key: str, side: Side, clusters: Mapping[int, ClusterFacts]) -> Question:
-    """Give a question its subject in words, and the clusters to look at."""
-    if level == "cluster":
-        facts = clusters.get(int(key))
-        name = f"C-{int(key):04d}" if facts is None else facts.id
-        title = name if facts is None else f"{name} ({facts.title})"
-        return replace(question, subject=title, evidence=(name,), command=f"crashpath show {name}")
-    inside = sorted(
-        (group.failures, clusters[group.cluster].id)
-        for group in side.groups
-        if group.failure_class == key and group.cluster is not None and group.cluster in clusters
-    )
-    ids = tuple(id for _, id in reversed(inside))[:_SHOWN_EVIDENCE]
-    return replace(question, evidence=ids, command=f"crashpath show {ids[0]}" if ids else "")
+def _named_cluster(question: Question, number: int, clusters: Mapping[int, ClusterFacts]) -> Question:
+    """Give the question of a cluster its subject in words, and where to look."""
+    facts, name = clusters.get(number), cluster_id(number)
+    title = name if facts is None else f"{name} ({facts.title})"
+    return replace(question, subject=title, evidence=(name,), command=f"crashpath show {name}")
+
+
+def _named_class(question: Question, members: Sequence[str]) -> Question:
+    """Give the question of a class its clusters to look at, the most frequent first."""
+    command = f"crashpath show {members[0]}" if members else ""
+    return replace(question, evidence=tuple(members[:_SHOWN_EVIDENCE]), command=command)
+
+
+def _members(side: Side, clusters: Mapping[int, ClusterFacts]) -> dict[str, list[str]]:
+    """Return the ids of each class's clusters, the most failures first."""
+    found: dict[str, list[str]] = {}
+    for group in sorted(side.groups, key=lambda one: (-one.failures, one.cluster or 0)):
+        if group.cluster is not None and group.cluster in clusters:
+            found.setdefault(group.failure_class, []).append(clusters[group.cluster].id)
+    return found
 
 
 def _trends(side: Side) -> str:

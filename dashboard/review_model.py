@@ -186,6 +186,7 @@ class Reason:
     command: str = ""
     e_value: float | None = None
     attempts_needed: int | None = None
+    unit: str = ""
 
 
 @dataclass(frozen=True, slots=True)
