@@ -22,6 +22,13 @@ class Kept(NamedTuple):
     at: datetime | None
 
 
+def attempt_named(line: Line) -> str | None:
+    """Return the attempt that a line names, among its fields or in its words."""
+    if line.facts.attempt_id is None and "attempt_id" in line.text:
+        return facts_in(line.text).attempt_id
+    return line.facts.attempt_id
+
+
 def trim_bounds(kept: list[Kept]) -> tuple[int, int]:
     """Return which lines to drop so that head and tail are about a third of RECORD_BYTES each."""
     room = RECORD_BYTES // 3

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from datetime import datetime
 
-from crashpath.ingest.assemble import RECORD_BYTES, Kept, make_record, trim_bounds
+from crashpath.ingest.assemble import RECORD_BYTES, Kept, attempt_named, make_record, trim_bounds
 from crashpath.ingest.fate import Fate
+from crashpath.ingest.lines import Line
 from crashpath.ingest.model import Facts, Record
 from crashpath.ingest.open_trace import OpenTrace, final_line
 from crashpath.ingest.opening import AFTERMATH, INTERPRETER, Kind, same_words, trace_goes_on
@@ -20,8 +21,8 @@ class Gathering:
     """The lines of one failure so far, and where in a trace they are."""
 
     __slots__ = (
-        "_calm", "_chained", "_idle", "_pending", "_pending_last", "_size", "_stamp", "_tail", "_told", "_trace",
-        "at", "first", "kept", "last", "marked", "touched", "truncated",
+        "_attempt", "_calm", "_chained", "_idle", "_pending", "_pending_last", "_size", "_stamp", "_tail", "_told",
+        "_trace", "at", "first", "kept", "last", "marked", "touched", "truncated",
     )  # fmt: skip
 
     def __init__(self) -> None:
@@ -34,6 +35,7 @@ class Gathering:
         self.marked = 0  # and at its last sign of the failure
         self.truncated = False
         self._size = 0
+        self._attempt: str | None = None
         self._trace = OpenTrace()
         self._chained = False
         self._idle = 0
@@ -129,12 +131,18 @@ class Gathering:
         if kind >= Kind.ERROR:
             self.last = len(self.kept)
 
+    def is_of_another_attempt(self, line: Line) -> bool:
+        """Tell whether a line names another attempt than the failure does: two of them never fail in one record."""
+        return self._attempt is not None and attempt_named(line) not in (None, self._attempt)
+
     def is_another(self, kept: Kept, kind: Kind) -> bool:
         """Whether an error line is a failure of its own."""
         return self._told.is_another(kept, kind, len(self.kept))
 
     def take(self, kept: Kept, kind: Kind) -> Fate:
         """Add a line that stands outside a trace, unless it is another failure."""
+        if kind >= Kind.ERROR and self.is_of_another_attempt(kept.line):
+            return Fate.CLOSE_BEFORE
         if kind >= Kind.PYTHON:
             return self._open_trace(kept, kind)
         if kind is Kind.FRAME:
@@ -257,6 +265,7 @@ class Gathering:
         self._idle = 0
         self._calm = self._told.worked = False
         self.marked = self.touched
+        self._attempt = self._attempt or attempt_named(kept.line)
         if kept.at is not None:
             self.at = kept.at
             self._stamp = kept.line.stamp

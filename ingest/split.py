@@ -182,7 +182,7 @@ class Splitter:
     def _open_or_join(self, key: str | None, kept: Kept, kind: Kind) -> None:
         if kind is Kind.ERROR or kind is Kind.AFTERMATH or (kind is Kind.FRAME and key in self._joined):
             other = neighbour(self._open, key, kept, kind, self._count)
-            if other is not None:
+            if other and not other.is_of_another_attempt(kept.line):
                 other.touched = self._count
                 other.take(kept, Kind.AFTERMATH if kind is Kind.ERROR else kind)
                 self._joined[key] = other
@@ -191,6 +191,7 @@ class Splitter:
         self._joined.pop(key, None)
         context = [self._stamped(item) for item in self._context.pop(key, ())]
         gathering = announced(self._open, key, kept, kind, self._count) or Gathering()
+        gathering = Gathering() if gathering.is_of_another_attempt(kept.line) else gathering
         self._open = {other: item for other, item in self._open.items() if item is not gathering}
         gathering.preface(context)
         gathering.touched = self._count

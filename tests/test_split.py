@@ -413,6 +413,20 @@ def test_every_retry_is_a_record_and_its_aftermath_none() -> None:
     assert len(records((once + front + "[2025-11-19 13:40:12 +0000] [7] [ERROR] shutting down\n") * 3)) == 3
 
 
+@pytest.mark.parametrize(
+    "line",
+    [
+        '{{"timestamp": "2026-02-01T10:00:0{n}Z", "level": "error", "msg": "out of memory", "attempt_id": "a-{id}"}}\n',
+        "2026-02-01 10:00:0{n} ERROR attempt_id=a-{id} loader: torch.OutOfMemoryError: out of memory\n",
+        "2026-02-01 10:00:0{n} ERROR [{n}] loader: attempt_id=a-{id} out of memory\n",
+    ],
+)
+def test_attempts_that_are_named_are_failures_of_their_own(line: str) -> None:
+    """Many attempts fail in one second with the same words; what one attempt says twice stays together."""
+    assert len(records("".join(line.format(n=0, id=id) for id in range(6)))) == 6
+    assert len(records("".join(line.format(n=n, id=1) for n in (1, 1)))) == 1
+
+
 def test_attempts_that_are_logged_before_the_exception_gets_out_are_one_failure() -> None:
     """A message that a logger has told, raised in the end, is not told of a second failure."""
     tried = (
