@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import difflib
-import getpass
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from datetime import UTC, datetime
-from typing import Annotated, TypeVar
+from typing import Annotated
 
 import typer
 from rich.table import Table
@@ -19,24 +18,16 @@ from crashpath.dashboard.errors import UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
 from crashpath.dashboard.settings import load_settings
+from crashpath.dashboard.who import WhoOption, WhyOption, one_line, who_decides
 from crashpath.ingest import deciding, undoing
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 from crashpath.ingest.clusters import cluster_id, cluster_number
 from crashpath.ingest.decisions import By, taken
 from crashpath.ingest.decisions import decisions as listed
-from crashpath.ingest.rows import storable
 from crashpath.ingest.store import open_store
 from crashpath.ingest.tables_evidence import Decision
 
-WhoOption = Annotated[
-    str | None, typer.Option("--who", envvar="CRASHPATH_WHO", help="Who decides. Default: the name of the login.")
-]
-WhyOption = Annotated[str | None, typer.Option("--why", help="The reason, kept with the decision.")]
 IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A cluster: C-0042.")]
-LONGEST = 200
-"""Characters of a name, a person, a reason: they stand in lists."""
-
-_T = TypeVar("_T")
 
 
 def register(app: typer.Typer) -> None:
@@ -87,7 +78,7 @@ def name(
     as_json: JsonOption = False,
 ) -> int:
     """Name a cluster. The name stays whatever joins it."""
-    number, wanted = cluster_number(cluster), _plain(text, "TEXT")
+    number, wanted = cluster_number(cluster), one_line(text, "TEXT")
     already = f"{cluster_id(number)} {'has that name' if wanted else 'has no name'} already: nothing was recorded."
     return _one(db, who, why, as_json, lambda session, by: deciding.name(session, number, wanted, by), already)
 
@@ -107,7 +98,7 @@ def assign(
     if failure_class is None and to is None:
         raise UsageError("assign needs CLASS, or --to PERSON. Run crashpath assign --help for what is there.")
     number, wanted = cluster_number(cluster), None if failure_class is None else _class(failure_class)
-    person = None if to is None else _plain(to, "--to")
+    person = None if to is None else one_line(to, "--to")
     already = f"People said so of {cluster_id(number)} already: nothing was recorded."
     return _one(
         db,
@@ -192,28 +183,9 @@ def _one(
 @contextmanager
 def _deciding(db: str | None, who: str | None, why: str | None) -> Iterator[tuple[Session, By]]:
     """One short transaction on a store that is there, and who decides in it."""
-    person, reason = _who(who), _plain(why or "", "--why") or None
+    person, reason = who_decides(who), one_line(why or "", "--why") or None
     with open_store(load_settings(db=db).db, create=False) as store, store.write() as session:
         yield session, By(person, datetime.now(UTC), reason)
-
-
-def _who(given: str | None) -> str:
-    """Who decides: the option, ``CRASHPATH_WHO``, or the name of the login."""
-    named = _plain(given or "", "--who")
-    if named:
-        return named
-    try:
-        return _plain(getpass.getuser(), "the login's name")
-    except (OSError, KeyError, ImportError) as error:
-        raise UsageError("Nobody knows who decides: give --who NAME, or set CRASHPATH_WHO.") from error
-
-
-def _plain(text: str, what: str) -> str:
-    """Return a text on one line, without what a terminal or a database would stumble over."""
-    line = " ".join("".join(c if c.isprintable() else " " for c in storable(text)).split())
-    if len(line) > LONGEST:
-        raise UsageError(f"{what} has {len(line)} characters; {LONGEST} are enough for everybody who reads lists.")
-    return line
 
 
 def _class(given: str) -> str:

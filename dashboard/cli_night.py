@@ -17,6 +17,7 @@ from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
 from crashpath.dashboard.inputs import sources
+from crashpath.dashboard.moment import as_of_time
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import Settings, load_settings
@@ -61,7 +62,7 @@ def nightly(
     )
     if phase is not None and phase not in tuple(Phase):
         raise UsageError(f"--phase {phase} is none of {', '.join(Phase)}.")
-    now = _time(as_of, settings.tz) if as_of else None
+    now = as_of_time(as_of, settings.tz) if as_of else None
     options = NightOptions(
         feed=FeedOptions(
             tz=ZoneInfo(settings.tz),
@@ -119,14 +120,6 @@ def _may_make(settings: Settings, paths: list[str]) -> bool:
         more = f" (and {many(len(problems) - 1, 'more path')})" if len(problems) > 1 else ""
         raise InputError(f"{str(problems[0]).rstrip('.')}{more}. Nothing was read and no store was made.") from missing
     return False
-
-
-def _time(text: str, tz: str) -> datetime:
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError as error:
-        raise UsageError(f"--as-of {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error
-    return (time if time.tzinfo else time.replace(tzinfo=ZoneInfo(tz))).astimezone(UTC)
 
 
 class Bar:

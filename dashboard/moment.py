@@ -1,0 +1,17 @@
+"""What ``--as-of`` takes for now."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from zoneinfo import ZoneInfo
+
+from crashpath.dashboard.errors import UsageError
+
+
+def as_of_time(text: str, tz: str) -> datetime:
+    """Return a moment in UTC; a time without a zone is of zone ``tz``. Raises ``UsageError``."""
+    try:
+        time = datetime.fromisoformat(text)
+        return (time if time.tzinfo else time.replace(tzinfo=ZoneInfo(tz))).astimezone(UTC)
+    except (ValueError, OverflowError) as error:
+        raise UsageError(f"--as-of {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error
