@@ -22,6 +22,8 @@ def what(row: Taken) -> str:
             return f"name of {row.cluster}: {row.value}" if row.value else f"name of {row.cluster} taken away"
         case "assign":
             return _assigned(row)
+        case "override":
+            return f"override of release {row.release}: {row.over} to {row.value}"
         case "undo":
             return f"undo of {row.undoes}"
         case other:

@@ -1,7 +1,8 @@
 """What people decided: the list of it, what of it holds, and the links that clustering has to respect.
 
-``deciding`` takes decisions and ``undoing`` takes them back. A row of ``decision`` is added and never changed (a re-key
-maps its signature ids); an undo is a row as well, and may itself be undone.
+``deciding`` takes decisions on clusters, ``reviews`` those on releases, and ``undoing`` takes them back. A row of
+``decision`` is added and never changed (a re-key maps its signature ids); an undo is a row as well, and may itself be
+undone.
 """
 
 from __future__ import annotations
@@ -15,15 +16,16 @@ from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.changes import Changes, Move, before_of, changes_of, members_by_id
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import add_event, cluster_id
 from crashpath.ingest.links import Links
 from crashpath.ingest.said import person, said
 from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, Project
-from crashpath.ingest.tables_evidence import Decision
+from crashpath.ingest.tables_evidence import Decision, Review
 
-Kind = Literal["merge", "split", "name", "assign", "undo"]
-KINDS: tuple[Kind, ...] = ("merge", "split", "name", "assign", "undo")
+Kind = Literal["merge", "split", "name", "assign", "override", "undo"]
+KINDS: tuple[Kind, ...] = ("merge", "split", "name", "assign", "override", "undo")
 MEMBERSHIP = ("merge", "split", "undo")
 """Kinds after which the members of a cluster may be others."""
 
@@ -45,7 +47,8 @@ class By:
 class Taken:
     """A decision in the list. ``signatures`` are those that moved; ``undone_by`` is the undo that holds.
 
-    ``assignee`` is who was given the cluster, where ``assignee_changed``.
+    ``assignee`` is who was given the cluster, where ``assignee_changed``. Of an override, and of its undo, ``release``
+    is the one that was reviewed, and ``over`` the verdict that ``value`` was put in the place of.
     """
 
     number: int
@@ -61,6 +64,8 @@ class Taken:
     undone_by: int | None
     assignee_changed: bool
     assignee: str | None
+    release: str | None
+    over: str | None
 
 
 def decisions(session: Session, number: int | None = None) -> tuple[Taken, ...]:
@@ -70,22 +75,35 @@ def decisions(session: Session, number: int | None = None) -> tuple[Taken, ...]:
         if session.get(Cluster, number) is None:
             raise NoSuchThing(f"There is no cluster {cluster_id(number)}.", "`crashpath clusters` lists them.")
         query = query.where(or_(Decision.cluster_id == number, Decision.other_id == number))
-    undone = undoers(session)
-    return tuple(_taken(row, undone) for row in session.scalars(query))
+    rows = session.scalars(query).all()
+    undone, reviewed = undoers(session), _reviewed(session, rows)
+    return tuple(_taken(row, undone, reviewed) for row in rows)
 
 
 def taken(session: Session, row: Decision) -> Taken:
     """Return one decision as the list has it."""
-    return _taken(row, undoers(session))
+    return _taken(row, undoers(session), _reviewed(session, [row]))
 
 
-def _taken(row: Decision, undone: Mapping[int, int]) -> Taken:
+def _reviewed(session: Session, rows: Iterable[Decision]) -> dict[int, tuple[str, str]]:
+    """Release and verdict of each review that decisions are on; not its report, which is long."""
+    ids = sorted({row.review_id for row in rows if row.review_id is not None})
+    query = select(Review.id, Review.release, Review.verdict)
+    return {
+        number: (release, verdict)
+        for chunk in chunks(ids)
+        for number, release, verdict in session.execute(query.where(Review.id.in_(chunk)))
+    }
+
+
+def _taken(row: Decision, undone: Mapping[int, int], reviewed: Mapping[int, tuple[str, str]]) -> Taken:
     changes = changes_of(row)
     moved = tuple(move.was.id for move in changes.moves if move.moved)
     person = [one.new for one in changes.fields if row.kind == "assign" and one.field == "assignee"]
+    release, over = (None, None) if row.review_id is None else reviewed[row.review_id]
     return Taken(
         row.id, row.at, row.who, row.kind, _shown(row.cluster_id), _shown(row.other_id), moved, row.value, row.why,
-        row.undoes_id, undone.get(row.id), bool(person), person[0] if person else None,
+        row.undoes_id, undone.get(row.id), bool(person), person[0] if person else None, release, over,
     )  # fmt: skip
 
 
@@ -175,7 +193,8 @@ def hold(session: Session) -> int:
 
 def last(session: Session) -> int:
     """Return the number of the last decision after which members may be others; 0 before the first."""
-    return session.scalar(select(func.max(Decision.id)).where(Decision.kind.in_(MEMBERSHIP))) or 0
+    on_clusters = Decision.kind.in_(MEMBERSHIP), Decision.review_id.is_(None)  # the undo of an override moves nobody
+    return session.scalar(select(func.max(Decision.id)).where(*on_clusters)) or 0
 
 
 def record(
@@ -184,14 +203,18 @@ def record(
     by: By,
     changes: Changes,
     *,
-    cluster: int,
+    cluster: int | None,
     other: int | None = None,
+    review: int | None = None,
     value: str | None = None,
     undoes: int | None = None,
 ) -> Decision:
-    """Add the row of a decision whose changes are made already, in the same transaction."""
+    """Add the row of a decision whose changes are made already, in the same transaction.
+
+    It is on a cluster or, where ``cluster`` is ``None``, on a ``review``.
+    """
     row = Decision(
-        at=by.at, who=by.who, kind=kind, cluster_id=cluster, other_id=other, review_id=None,
+        at=by.at, who=by.who, kind=kind, cluster_id=cluster, other_id=other, review_id=review,
         signatures=[move.was.id for move in changes.moves], value=value, why=by.why, before=before_of(changes),
         undoes_id=undoes,
     )  # fmt: skip

@@ -3,6 +3,7 @@ people parted its two sides (``decisions.links``), so that no re-clustering does
 
 An undo is a decision like any other, so it may be undone. What later decisions stand on is not taken away under them:
 whoever wants that undoes those first. Signatures that came in since go where their nearest exemplar goes.
+Overrides of a release change nothing but what is said of it, so nothing stands on them: the last that is left counts.
 """
 
 from __future__ import annotations
@@ -218,10 +219,9 @@ class _Undoing:
 
     def _record(self) -> Decision:
         what = self._what
-        assert what.cluster_id is not None  # every kind that can be undone names its cluster
         row = record(
             self._session, "undo", self._by, self._recorder.changes(), cluster=what.cluster_id, other=what.other_id,
-            undoes=what.id,
+            review=what.review_id, undoes=what.id,
         )  # fmt: skip
         for number in (what.cluster_id, what.other_id):
             if number is not None:

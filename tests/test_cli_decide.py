@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,9 @@ import pytest
 from crashpath.dashboard import cli
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.testing import a_night
+from crashpath.ingest.decisions import By
 from crashpath.ingest.details import show_cluster
+from crashpath.ingest.reviews import override, record_look
 from crashpath.ingest.store import open_store
 
 TEMPLATE = 'Traceback (most recent call last):\n  File "/srv/app/serve.py", line 8, in load\n    start()\n{}\n'
@@ -142,6 +145,31 @@ def test_refusals_say_where_to_look(url: str, run: Any) -> None:
     run("undo", "2")
     assert "was undone by decision 3. To have it again, undo that one: `crashpath undo 3`." in run("undo", "2")[2]
     assert run("undo", "1")[0] == Exit.DONE
+
+
+def test_an_override_of_a_review_is_listed_and_undone(url: str, run: Any) -> None:
+    """What people put in the place of a verdict stands among their decisions, and `undo` takes it back and restores."""
+    at = datetime(2026, 12, 1, tzinfo=UTC)
+    with open_store(url) as store, store.write() as session:
+        look = record_look(
+            session, at=at, release="2026.12", baseline=None, unit=None, verdict="NO-GO", fingerprint="a", failures=0,
+            attempts=0, keys=(), counts={}, policy={}, report={},
+        )  # fmt: skip
+        override(session, look.id, "GO", By("kim", at, "known since May"))
+    run("name", "C-1", "a name")
+    said = run("decisions")[1]
+    assert "kim   override of release 2026.12: NO-GO" in said
+    assert "known since May" in said
+    assert "override" not in run("decisions", "C-1")[1]
+    assert run("undo", "1")[1] == "Decision 3: undo of 1, override of release 2026.12: NO-GO to GO.\n"
+    assert "undone by 3" in run("decisions")[1]
+    assert run("undo", "3")[1] == "Decision 4: undo of 3, undo of 1.\n"
+    code, rows, _ = run("decisions", "--json")
+    assert [(r["kind"], r["release"], r["over"], r["value"], r["undone_by"]) for r in rows] == [
+        ("override", "2026.12", "NO-GO", "GO", None), ("name", None, None, "a name", None),
+        ("undo", "2026.12", "NO-GO", None, 4), ("undo", "2026.12", "NO-GO", None, None),
+    ]  # fmt: skip
+    assert code == Exit.DONE
 
 
 @pytest.mark.parametrize(
