@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import re
-import shlex
-from collections import Counter
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
-from datetime import UTC, datetime, timedelta
+from dataclasses import dataclass
+from datetime import UTC, datetime
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
@@ -15,19 +13,12 @@ from typing import Any
 import typer
 from sqlalchemy.orm import Session
 
-from crashpath.coverage.covered import add_up
-from crashpath.coverage.covstore import newest_run, store_run, summed_runs
-from crashpath.coverage.declare import with_declared
+from crashpath.coverage.covstore import newest_run, store_run
 from crashpath.coverage.domain import asked_for
-from crashpath.coverage.drilled import drill_cells
-from crashpath.coverage.drillstore import drill_policies, drill_routes
-from crashpath.coverage.faults import FAULTS
-from crashpath.coverage.field import IN_USE, Standing, field_against_proof
-from crashpath.coverage.report import Report, make_report
-from crashpath.coverage.route_units import DEFAULT_POLICIES, declared_routes, route_drills
-from crashpath.coverage.routestore import route_reasons
+from crashpath.coverage.report import Report
 from crashpath.coverage.runfile import Run, RunFileError, State, read_run, run_files
 from crashpath.dashboard.coverage_json import document
+from crashpath.dashboard.coverage_report import Asked, stored_report
 from crashpath.dashboard.coverage_text import lines, percent
 from crashpath.dashboard.coverage_work import drawn, feeds_of, golden_feed, model_folder, stripped, told, traced
 from crashpath.dashboard.errors import InputError, UsageError
@@ -36,7 +27,6 @@ from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, e
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.store import Store, open_store
-from crashpath.ingest.trends import Filters
 from crashpath.runtime.folder import ModelFolder
 from crashpath.runtime.look import CPU
 
@@ -107,9 +97,12 @@ def coverage(
                 broken = stripped(traced_folder, feeds, strip)
         named = model or trace
         folder = None if named is None else model_folder(named)
-        asked = Asked(max_age, tuple(events), db)
-        report = _report(store, folder, release, asked)
-        earlier = None if before is None else _earlier(store, report, before, asked)
+        production = _production(events, folder) if events else None
+        asked = Asked(max_age, db)
+        now = datetime.now(UTC)
+        with store.read() as session:
+            report = stored_report(session, folder, release, asked, now=now, production=production)
+            earlier = None if before is None else _earlier(session, report, before, asked, now)
     red = _red(report, limits)
     if html is not None:
         from crashpath.dashboard.coverage_html import write_page
@@ -162,15 +155,6 @@ def _red(report: Report, gates: Sequence[Gate]) -> tuple[str, ...]:
     return tuple(said)
 
 
-@dataclass(frozen=True, slots=True)
-class Asked:
-    """What evidence may count: its age in days, events of production; ``db`` as it was given."""
-
-    max_age: int
-    events: tuple[Path, ...] = ()
-    db: str | None = None
-
-
 def _read(places: Sequence[Path]) -> tuple[list[Run], list[str]]:
     """Return the runs of these files that have ended, and a sentence for each file that is of no use."""
     runs, problems = [], []
@@ -198,71 +182,22 @@ def _take(store: Store, runs: Sequence[Run]) -> list[str]:
     return problems
 
 
-def _earlier(store: Store, report: Report, release: str, asked: Asked) -> Report:
+def _earlier(session: Session, report: Report, release: str, asked: Asked, now: datetime) -> Report:
     """Return the report of an earlier release of the same model, by its own artefacts."""
-    with store.read() as session:
-        newest = newest_run(session, release=release, model=report.model)
+    newest = newest_run(session, release=release, model=report.model)
     if newest is None:
         raise InputError(
             f"The store has no traced run of {report.model} in release {release}; "
             "trace that release's model folder: crashpath coverage --trace DIR --release R"
         )
-    return _report(store, None, release, Asked(asked.max_age, db=asked.db), newest.model_hash)
+    return stored_report(session, None, release, asked, now=now, model_hash=newest.model_hash)
 
 
-def _report(
-    store: Store, folder: ModelFolder | None, release: str | None, asked: Asked, model_hash: str | None = None
-) -> Report:
-    now = datetime.now(UTC)
-    age = timedelta(days=asked.max_age)
-    with store.read() as session:
-        if model_hash is None:
-            model_hash = _newest_hash(session, release, asked, now) if folder is None else folder.hash
-        runs = summed_runs(session, model_hash, release=release, since=now - age, now=now)
-        covered = add_up(runs, model_hash, now=now, max_age=age)
-        cells = drill_cells(session, FAULTS, model_hash, release=release, since=now - age)
-        routes = Counter(covered.routes)
-        routes.update(drill_routes(session, model_hash, release=release, since=now - age))
-        policies = drill_policies(session, model_hash, release=release, since=now - age)
-        policies = policies & set(IN_USE) or DEFAULT_POLICIES
-        reasons = route_reasons(session, model_hash, release=release, since=now - age)
-        covered = replace(covered, routes=dict(routes))
-        in_field = Filters(release=release)
-        proof = field_against_proof(session, (), filters=in_field, model_hash=model_hash, since=now - age)
-        field = [row.failure_class for row in proof if row.standing is not Standing.CONTAINED]
-    return make_report(
-        with_declared(covered, folder),
-        release=release or "",
-        routes=declared_routes(policies, cells, {edge: why for edge, why in reasons.items() if not routes[edge]}),
-        route_drills=route_drills(policies),
-        drills=cells,
-        field=field,
-        production=None if not asked.events else _production(asked.events, folder, model_hash),
-        folder=shlex.quote(str(folder.path)) if folder is not None else "DIR",
-        flags=_flags(release, asked.db),
-    )
-
-
-def _newest_hash(session: Session, release: str | None, asked: Asked, now: datetime) -> str:
-    newest = newest_run(session, release=release, now=now)
-    if newest is None:
-        where = f" of release {release}" if release else ""
-        command = f"crashpath coverage --trace DIR{_flags(release, asked.db)}"
-        raise InputError(f"The store has no traced run{where}; trace one: {command}")
-    return newest.model_hash
-
-
-def _flags(release: str | None, db: str | None) -> str:
-    """Return the flags without which what a command adds would not count here."""
-    given = (("--release", release), ("--db", db))
-    return "".join(f" {flag} {shlex.quote(value)}" for flag, value in given if value)
-
-
-def _production(events: Sequence[Path], folder: ModelFolder | None, model_hash: str) -> Mapping[str, int]:
+def _production(events: Sequence[Path], folder: ModelFolder | None) -> Mapping[str, int]:
     if folder is None:
         raise UsageError("--events needs --model DIR, which says what the open dimensions are called")
     try:
-        asked = asked_for(events, folder.inputs, model_hash)
+        asked = asked_for(events, folder.inputs, folder.hash)
     except OSError as error:
         raise InputError(f"{error.filename} cannot be read: {error.strerror}") from error
     if asked.unreadable:

@@ -21,6 +21,7 @@ HOMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli_drill", ("faults", "drill")),
     ("cli_diagnose", ("diagnose",)),
     ("cli_coverage", ("coverage",)),
+    ("cli_review", ("review", "policy")),
     ("cli_recluster", ("recluster",)),
     ("cli_rekey", ("rekey",)),
     ("cli_db", ("db",)),

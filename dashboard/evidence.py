@@ -10,6 +10,7 @@ from sqlalchemy import func, select, union_all
 from sqlalchemy.orm import Session
 
 from crashpath.dashboard.review_model import Cohort
+from crashpath.dashboard.review_words import clean
 from crashpath.dashboard.sides import Side, make_side, units_told
 from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.chunks import chunks
@@ -23,10 +24,15 @@ from crashpath.ingest.schema import UNKNOWN, may_be
 from crashpath.ingest.tables import Cluster, CrashDaily, Signature
 from crashpath.ingest.tables_evidence import Attempts
 
+_MOST_TITLE = 120
+"""Most characters of a cluster's title: the figures of a sentence come behind it."""
+
 
 @dataclass(frozen=True, slots=True)
 class ClusterFacts:
-    """What a review says of a cluster. ``first_release`` is the release of its first day, where that was asked."""
+    """What a review says of a cluster: ``title`` is one line, cut. ``first_release`` is that of its first day, where
+    that was asked.
+    """
 
     number: int
     title: str
@@ -99,7 +105,7 @@ def gather(session: Session, release: str, baseline: str | None, *, at: datetime
     return Evidence(
         release=known[release],
         baseline=None if baseline is None else known[baseline],
-        nameless=_nameless(known[release], [cell for cell in cells if cell.release == UNKNOWN]),
+        nameless=_nameless(known[release], cells),
         clusters=clusters,
         first_days=_first_days(session, {one.resolved_in for one in clusters.values() if one.resolved_in} | {release}),
         night=last_night(session),
@@ -151,24 +157,37 @@ def _untold(told: Sequence[str], cells: Sequence[FailedCell]) -> dict[str, int]:
 
 def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tuple[Unheard, ...]:
     missed: dict[tuple[Cohort, str, date | None], int] = {}
+    last_looks: dict[Cohort, date | None] = {}  # there are many days of each cohort
     for row in counts:
-        looks = [
-            ear.last_at.date() for ear in ears if may_be(ear.platform, row.platform) and may_be(ear.model, row.model)
-        ]
-        last = max(looks, default=None)
+        cohort = Cohort(row.platform, row.model)
+        if cohort not in last_looks:
+            last_looks[cohort] = _last_look(cohort, ears)
+        last = last_looks[cohort]
         if last is None or row.day > last:
-            key = (Cohort(row.platform, row.model), row.unit, last)
-            missed[key] = missed.get(key, 0) + row.attempts
+            missed[cohort, row.unit, last] = missed.get((cohort, row.unit, last), 0) + row.attempts
     return tuple(
         Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in sorted(missed.items(), key=str)
     )
 
 
+def _last_look(cohort: Cohort, ears: Iterable[HeardCohort]) -> date | None:
+    looks = (
+        ear.last_at.date() for ear in ears if may_be(ear.platform, cohort.platform) and may_be(ear.model, cohort.model)
+    )
+    return max(looks, default=None)
+
+
 def _nameless(known: Known, cells: Sequence[FailedCell]) -> dict[str, int]:
+    if known.release == UNKNOWN:  # they are its own
+        return {}
     found = {}
     for side in known.sides:
         days = side.days.keys() - side.without_attempts
-        count = sum(cell.attempts for cell in cells if cell.unit in (side.unit, UNKNOWN) and cell.day in days)
+        count = sum(
+            cell.attempts
+            for cell in cells
+            if cell.release == UNKNOWN and cell.unit in (side.unit, UNKNOWN) and cell.day in days
+        )
         if count:
             found[side.unit] = count
     return found
@@ -178,11 +197,12 @@ def _clusters(session: Session, release: Known, baseline: Known | None) -> dict[
     """Return facts of the clusters that failed; the first release only of those that the baseline does not have."""
     here = _numbers(release)
     before = set() if baseline is None else _numbers(baseline)
-    firsts = _first_releases(session, sorted(here - before))
+    new = sorted(here - before) if _has_earlier(session, release.release) else ()
+    firsts = _first_releases(session, new, release.release)
     found = {}
     for chunk in chunks(sorted(here | before)):
         for row in session.scalars(select(Cluster).where(Cluster.id.in_(chunk))):
-            title = row.name or row.label
+            title = clean(row.name or row.label, _MOST_TITLE)
             found[row.id] = ClusterFacts(row.id, title, row.failure_class, row.resolved_in, firsts.get(row.id))
     return found
 
@@ -191,9 +211,20 @@ def _numbers(known: Known) -> set[int]:
     return {group.cluster for side in known.sides for group in side.groups if group.cluster is not None}
 
 
-def _first_releases(session: Session, numbers: Sequence[int]) -> dict[int, str]:
-    """Return the release in which each cluster was first seen; of one day several releases, the first by name."""
-    first: dict[int, tuple[date, str]] = {}
+def _has_earlier(session: Session, release: str) -> bool:
+    """Whether another release crashed before this one: else all that it has is new, and that says nothing."""
+    first = select(func.min(CrashDaily.day))
+    own = session.scalar(first.where(CrashDaily.release == release))
+    others = session.scalar(first.where(CrashDaily.release.not_in((release, UNKNOWN))))
+    return own is not None and others is not None and others < own
+
+
+def _first_releases(session: Session, numbers: Sequence[int], last: str) -> dict[int, str]:
+    """Return the release in which each cluster was first seen; of one day several releases, the first by name.
+
+    Release ``last`` comes behind them: what another one had on the same day is not known to be new in it.
+    """
+    first: dict[int, tuple[date, bool, str]] = {}
     for chunk in chunks(numbers):
         query = (
             select(Signature.cluster_id, CrashDaily.release, func.min(CrashDaily.day))
@@ -203,8 +234,9 @@ def _first_releases(session: Session, numbers: Sequence[int]) -> dict[int, str]:
         )
         for number, release, day in session.execute(query):
             assert number is not None  # the query asked for these
-            first[number] = min(first.get(number, (day, release)), (day, release))
-    return {number: release for number, (_, release) in first.items()}
+            place = (day, release == last, release)
+            first[number] = min(first.get(number, place), place)
+    return {number: release for number, (_, _, release) in first.items()}
 
 
 def _first_days(session: Session, releases: Iterable[str]) -> dict[str, date]:
@@ -214,5 +246,5 @@ def _first_days(session: Session, releases: Iterable[str]) -> dict[str, date]:
         crashed = select(CrashDaily.release, CrashDaily.day).where(CrashDaily.release.in_(chunk))
         tried = select(Attempts.release, Attempts.day).where(Attempts.release.in_(chunk), Attempts.attempts > 0)
         days = union_all(crashed, tried).subquery().c
-        first |= dict(session.execute(select(days.release, func.min(days.day)).group_by(days.release)).tuples().all())
+        first |= dict(session.execute(select(days.release, func.min(days.day)).group_by(days.release)).all())
     return first

@@ -89,6 +89,7 @@ class Trust(_Part):
     """When the figures themselves are in doubt."""
 
     unheard: Doubt = "HOLD"
+    untold: Doubt = "HOLD"
     unfinished_night: Doubt = "HOLD"
     future: Doubt = "HOLD"
 

@@ -191,21 +191,20 @@ def _cohorts(rows: Sequence[AttemptCount], cells: Sequence[FailedCell]) -> tuple
     vague = 0
     for cell in cells:
         named = Cohort(cell.platform, cell.model)
-        home = _home(named, homes)
-        if home is None and UNKNOWN in (cell.platform, cell.model):
+        fits = _fits(named, homes)
+        if len(fits) > 1:
             vague += cell.attempts
             continue
-        sums[home or named].crash(cell)
+        sums[fits[0] if fits else named].crash(cell)
     found = [CohortTally(cohort, one.tally(), cohort in homes) for cohort, one in sums.items()]
     return tuple(sorted(found, key=lambda one: (-one.tally.attempts, one.cohort))), vague
 
 
-def _home(named: Cohort, homes: Collection[Cohort]) -> Cohort | None:
-    """Return the cohort that attempts were told of in which a failure is counted: its own, else the only one it fits.
+def _fits(named: Cohort, homes: Collection[Cohort]) -> list[Cohort]:
+    """Return the cohorts that attempts were told of in which a failure may be counted: its own, else all it fits.
 
     A part that was not told on either side fits any; where several fit, nobody knows which it was.
     """
     if named in homes:
-        return named
-    fits = [one for one in homes if may_be(one.platform, named.platform) and may_be(one.model, named.model)]
-    return fits[0] if len(fits) == 1 else None
+        return [named]
+    return [one for one in homes if may_be(one.platform, named.platform) and may_be(one.model, named.model)]

@@ -15,8 +15,6 @@ from dataclasses import dataclass
 from statsmodels.stats.multitest import multipletests
 
 from crashpath.dashboard.evalues import e_value, p_value
-from crashpath.dashboard.figures import weight
-from crashpath.dashboard.plurals import many
 from crashpath.dashboard.questions import Family, Question
 from crashpath.dashboard.review_model import Reason, Threshold, Verdict
 
@@ -74,8 +72,16 @@ def reasons_of(answered: Sequence[Answer]) -> tuple[Reason, ...]:
 
 
 def ranked(reasons: Iterable[Reason]) -> tuple[Reason, ...]:
-    """Return reasons, NO-GO before HOLD, the strongest evidence first; those without a test behind them in order."""
-    return tuple(sorted(reasons, key=lambda one: (_WORST_FIRST.index(one.verdict), -(one.e_value or 0.0))))
+    """Return reasons, NO-GO before HOLD, the strongest evidence first.
+
+    Of a HOLD those without a test come before: where the figures are in doubt, more attempts would not help.
+    """
+
+    def place(one: Reason) -> tuple[int, bool, float]:
+        tested = one.verdict is Verdict.HOLD and one.e_value is not None
+        return _WORST_FIRST.index(one.verdict), tested, -(one.e_value or 0.0)
+
+    return tuple(sorted(reasons, key=place))
 
 
 def thresholds_of(answered: Sequence[Answer]) -> tuple[Threshold, ...]:
@@ -124,17 +130,14 @@ def _reason(one: Answer) -> Reason:
     subject = f"{question.subject}: " if question.family is Family.CLASS else ""
     if one.met is False:
         e = e_value(question.bad)
-        said = f"{subject}{question.said}; allowed is {question.limit} ({weight(e)})."
+        said = f"{subject}{question.said}; allowed is {question.limit}."
         return Reason(
-            Verdict.NO_GO, question.rule, question.subject, said, question.evidence, question.command, e, None
+            Verdict.NO_GO, question.rule, question.subject, said, question.evidence, question.command, e, None,
+            question.unit,
         )  # fmt: skip
-    more = (
-        "no number of attempts would tell"
-        if question.needed is None
-        else many(question.needed, f"more {question.unit}")
-    )
-    said = f"{subject}{question.said}; not shown yet to be {question.limit}: {more} at this rate."
+    more = ": no number of attempts would tell at this rate" if question.needed is None else ""
+    said = f"{subject}{question.said}; not shown yet to be {question.limit}{more}."
     return Reason(
         Verdict.HOLD, question.rule, question.subject, said, question.evidence, "", e_value(question.good or 0.0),
-        question.needed,
+        question.needed, question.unit,
     )  # fmt: skip

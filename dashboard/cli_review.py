@@ -1,0 +1,201 @@
+"""``crashpath review``: GO, NO-GO or HOLD for a release, and why; ``crashpath policy``: the rules it goes by."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from dataclasses import replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from crashpath.dashboard.errors import InputError, UsageError
+from crashpath.dashboard.exits import Exit
+from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
+from crashpath.dashboard.moment import as_of_time
+from crashpath.dashboard.policy import FILE_NAME, Policy, Unit, default_text, load_policy
+from crashpath.dashboard.review_model import Review, Verdict
+from crashpath.dashboard.settings import Settings, load_settings
+from crashpath.dashboard.who import WhyOption, one_line, who_decides
+from crashpath.ingest.feed import clean
+from crashpath.ingest.rows import fact
+from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.store import Store, open_store
+from crashpath.ingest.store_errors import StoreError
+
+CODES = {Verdict.GO: Exit.DONE, Verdict.NO_GO: Exit.NO_GO, Verdict.HOLD: Exit.HOLD}
+_STDOUT = "-"
+
+PolicyOption = Annotated[
+    Path | None,
+    typer.Option("--policy", metavar="FILE", help="Default: the setting policy, else policy.toml here, else defaults."),
+]
+WhoOption = Annotated[str | None, typer.Option("--who", envvar="CRASHPATH_WHO", help="With --override: who decides.")]
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands of this module."""
+    app.command()(review)
+    app.command()(policy)
+
+
+def review(
+    release: str = typer.Option(..., "--release", metavar="R", help="The release that may go out, or not."),
+    baseline: str | None = typer.Option(None, "--baseline", metavar="B", help="The release that it is set against."),
+    policy: PolicyOption = None,
+    unit: str | None = typer.Option(None, "--unit", help="Whose figures come first: deployment, load or request."),
+    as_of: str | None = typer.Option(None, metavar="TIME", help="Take this as now (ISO 8601); for replays."),
+    html: Path | None = typer.Option(None, "--html", metavar="FILE", help="Write the report as one page."),
+    markdown: str | None = typer.Option(
+        None, "--markdown", metavar="FILE", help="Write it for a pull request; - prints that alone."
+    ),
+    override: str | None = typer.Option(
+        None, "--override", metavar="VERDICT", help="Decide GO, NO-GO or HOLD yourself; needs --who and --why."
+    ),
+    who: WhoOption = None,
+    why: WhyOption = None,
+    db: DbOption = None,
+    as_json: JsonOption = False,
+) -> int:
+    """Say whether a release may go out, why, and what is still needed.
+
+    Exit 0: GO. 1: NO-GO. 3: HOLD. An override that holds decides, and is shown for ever.
+    """
+    if as_json and markdown == _STDOUT:
+        raise UsageError("--json and --markdown - both want standard output: give --markdown a file.")
+    settings = load_settings(db=db)
+    names, first = _names(release, baseline), _unit(unit)
+    rules, source = policy_in_force(policy, settings)
+    at = as_of_time(as_of, settings.tz) if as_of else datetime.now(UTC)
+    word = _word(override, who, why)
+    with open_store(settings.db, create=False) as store:
+        made = _made(store, names, rules, source, first, at, word)
+    _print(made, as_json, markdown == _STDOUT)
+    _write(made, html, None if markdown == _STDOUT else markdown)
+    return CODES[made.outcome]
+
+
+def policy(file: PolicyOption = None, as_json: JsonOption = False) -> int:
+    """Print the rules of a review with their defaults, commented; with --policy FILE check that file.
+
+    --json prints the rules in force, and where they come from.
+    """
+    if not as_json and file is None:
+        sys.stdout.write(default_text())
+        return Exit.DONE
+    rules, source = policy_in_force(file, load_settings())
+    if as_json:
+        emit({"source": source, "policy": rules.model_dump(mode="json")})
+    else:
+        console().print(f"{source} can be used.", markup=False, soft_wrap=True)
+    return Exit.DONE
+
+
+def policy_in_force(file: Path | None, settings: Settings) -> tuple[Policy, str]:
+    """Return the policy and where it comes from: the option, the setting, ``policy.toml`` here, or the defaults."""
+    chosen = file or (Path(settings.policy) if settings.policy else None)
+    if chosen is None and Path(FILE_NAME).is_file():
+        chosen = Path(FILE_NAME)
+    rules = load_policy(chosen)
+    return rules, f"the defaults, as there is no {FILE_NAME} here" if chosen is None else str(chosen)
+
+
+def _names(release: str, baseline: str | None) -> tuple[str, str | None]:
+    for flag, name in (("--release", release), ("--baseline", baseline)):
+        if name is not None and not name.strip():
+            raise UsageError(f"{flag} is empty: name a release. crashpath attempts lists those with attempts.")
+        if name is not None and name.strip() == UNKNOWN:
+            raise UsageError(f"{flag} {UNKNOWN} stands for what names no release, and nobody can review that.")
+    if baseline is not None and baseline.strip() == release.strip():
+        raise UsageError(f"Release and baseline are both {release}: name the release before it as --baseline.")
+    return fact(release, clean), None if baseline is None else fact(baseline, clean)  # as the store names them
+
+
+def _unit(given: str | None) -> str | None:
+    known: tuple[str, ...] = Unit.__args__  # type: ignore[attr-defined]  # of a Literal
+    if given is not None and given not in known:
+        raise UsageError(f"--unit {given} is none of {', '.join(known)}.")
+    return given
+
+
+def _word(override: str | None, who: str | None, why: str | None) -> tuple[Verdict, str, str] | None:
+    """Return the verdict that a person puts in the place of this one, who, and why."""
+    if override is None:
+        if why is not None:
+            raise UsageError("--why is the reason of an --override: say which verdict, as in --override GO.")
+        return None
+    try:
+        verdict = Verdict(override.upper().replace("NOGO", Verdict.NO_GO))
+    except ValueError as error:
+        raise UsageError(f"--override {override} is none of {', '.join(Verdict)}.") from error
+    if not (who or "").strip() or not (why or "").strip():
+        raise UsageError("An override needs a name and a reason: --who NAME --why TEXT. Both are shown for ever.")
+    return verdict, who_decides(who), one_line(why or "", "--why")
+
+
+def _made(
+    store: Store,
+    names: tuple[str, str | None],
+    rules: Policy,
+    source: str,
+    unit: str | None,
+    at: datetime,
+    word: tuple[Verdict, str, str] | None,
+) -> Review:
+    """Review, and keep the look; a store that cannot be written to is said, and the verdict stands all the same."""
+    from crashpath.dashboard.review import review_release  # statistics: most of a second to import
+    from crashpath.dashboard.review_looks import look, with_looks
+    from crashpath.ingest.decisions import By
+    from crashpath.ingest.reviews import override
+
+    made = review_release(store, *names, rules, policy_name=source, unit=unit, at=at)
+    try:
+        with store.write() as session:
+            made, seen = look(session, made, rules)
+            if word is not None:
+                override(session, seen.id, str(word[0]), By(word[1], datetime.now(UTC), word[2]))
+                made = with_looks(session, made)
+            return made
+    except StoreError as error:
+        if word is not None:
+            raise
+        note = f"This look could not be kept: {error}"
+        complain(note)
+        with store.read() as session:
+            return replace(with_looks(session, made), notes=(*made.notes, note))
+
+
+def _print(made: Review, as_json: bool, as_markdown: bool) -> None:
+    if as_json:
+        from crashpath.dashboard.review_json import document
+
+        emit(document(made))
+    elif as_markdown:
+        from crashpath.dashboard.review_markdown import markdown
+
+        sys.stdout.write(markdown(made))
+    else:
+        from crashpath.dashboard.review_text import print_review
+
+        print_review(made, console())
+
+
+def _write(made: Review, html: Path | None, markdown: str | None) -> None:
+    target: Path | str = ""
+    try:
+        if html is not None:
+            from crashpath.dashboard.review_html import write_page
+
+            target = html
+            write_page(html, made)
+        if markdown is not None:
+            from crashpath.coverage.wholefile import write_whole
+            from crashpath.dashboard.review_markdown import markdown as in_markdown
+
+            target = Path(markdown)
+            write_whole(target, in_markdown(made).encode("utf-8", "backslashreplace"))
+    except OSError as error:
+        told = f"{shlex.quote(str(target))} cannot be written: {error.strerror}. The verdict is {made.outcome}."
+        raise InputError(told) from error

@@ -1,0 +1,65 @@
+"""One question to a release: its evidence in both directions, and the words and figures that go with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+from shlex import quote
+
+from crashpath.dashboard.figures import percent, times
+from crashpath.dashboard.plurals import many
+from crashpath.dashboard.sides import Side
+
+
+class Family(StrEnum):
+    """Questions whose wrong NO-GOs share one budget."""
+
+    OVERALL = "overall"
+    COHORT = "cohort"
+    CLASS = "class"
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """One question. ``good`` is ``None`` where nothing has to be shown good.
+
+    ``subject`` is the cohort, class or cluster; ``rule`` the key in the policy. ``needed`` attempts more (of the
+    subject) until an answer is likely, ``None`` where no number would do. ``limit_rate`` is the limit where it is a
+    highest rate.
+    """
+
+    family: Family
+    rule: str
+    unit: str
+    subject: str
+    limit: str
+    measured: str
+    said: str
+    bad: float
+    good: float | None
+    needed: int | None = None
+    evidence: tuple[str, ...] = ()
+    command: str = ""
+    limit_rate: float | None = None
+
+
+def margin_words(ratio: float, failures: int, attempts: int, floor: float) -> str:
+    return f"at most {times(ratio)} the baseline's {rate_of(failures, attempts)}, or {percent(floor)}"
+
+
+def trends_command(side: Side) -> str:
+    return f"crashpath trends --by class --release {quote(side.release)}"
+
+
+def measured_words(failures: int, attempts: int, apart: int = 0) -> str:
+    more = f", and {many(apart, 'failure')} apart" if apart else ""
+    return f"{rate_of(failures, attempts)} ({failures:,} of {attempts:,}){more}"
+
+
+def of_words(failures: int, attempts: int, unit: str) -> str:
+    return f"{failures:,} of {many(attempts, unit)} ({rate_of(failures, attempts)})"
+
+
+def rate_of(failures: int, attempts: int) -> str:
+    """Return a rate in words. Of nothing tried there is none, nor of more failures than attempts."""
+    return percent(failures / attempts) if attempts and failures <= attempts else "no rate"

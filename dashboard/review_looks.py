@@ -1,0 +1,113 @@
+"""A review as one look at a release: kept in the store, counted, and set beside what people decided of it."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any
+
+from sqlalchemy.orm import Session
+
+from crashpath.dashboard.evalues import worse_than
+from crashpath.dashboard.policy import Policy
+from crashpath.dashboard.review_json import document
+from crashpath.dashboard.review_model import Look, Measure, Override, Reason, Review, Verdict
+from crashpath.ingest.reviews import Counts, Overridden, Seen, looks, overrides, record_look
+
+WORSE = 1.25
+"""How many times the rate at which a person said GO a release may fail since, until that word holds no more."""
+_STRICTER = (Verdict.GO, Verdict.HOLD, Verdict.NO_GO)
+_OF_THE_MOMENT = ("at", "looks", "earlier", "overrides", "outcome", "notes")
+"""What a document says of when it was made: the same evidence a minute later is no new look."""
+
+
+def look(session: Session, review: Review, policy: Policy) -> tuple[Review, Seen]:
+    """Keep a review as a look, where anything changed since the last one; return it with its number and that look."""
+    shown = document(review)
+    unanswered = None if review.main is None else review.main.rates[Measure.UNANSWERED].release
+    seen = record_look(
+        session,
+        at=review.at,
+        release=review.release,
+        baseline=review.baseline,
+        unit=review.unit,
+        verdict=str(review.verdict),
+        fingerprint=_fingerprint(shown, policy),
+        failures=0 if unanswered is None else unanswered.failures,
+        attempts=0 if unanswered is None else unanswered.attempts,
+        keys=keys(review.reasons),
+        counts=counts(review),
+        policy=policy.model_dump(mode="json"),
+        report={key: value for key, value in shown.items() if key != "earlier"},
+    )
+    return with_looks(session, replace(review, looks=seen.number)), seen
+
+
+def with_looks(session: Session, review: Review) -> Review:
+    """Return the review with earlier looks, and with the outcome that the last word of a person puts in its place."""
+    earlier = tuple(_look(one) for one in looks(session, review.release) if one.number < review.looks)
+    words = tuple(_override(one, review) for one in overrides(session, review.release))
+    standing = [one for one in words if not one.undone]
+    outcome = standing[-1].verdict if standing and standing[-1].holds else review.verdict
+    return replace(review, earlier=earlier, overrides=words, outcome=outcome)
+
+
+def keys(reasons: Collection[Reason]) -> frozenset[str]:
+    """Return what each reason is about, without its figures: the same reason of tomorrow has the same key."""
+    return frozenset(" · ".join((one.verdict, one.rule, one.unit, one.subject)) for one in reasons)
+
+
+def counts(review: Review) -> dict[str, dict[str, tuple[int, int]]]:
+    """Return failures and attempts by unit and measure."""
+    return {
+        unit.unit: {
+            str(measure): (rates.release.failures, rates.release.attempts) for measure, rates in unit.rates.items()
+        }
+        for unit in review.units
+    }
+
+
+def _fingerprint(shown: Mapping[str, Any], policy: Policy) -> str:
+    lasting = {key: value for key, value in shown.items() if key not in _OF_THE_MOMENT}
+    lasting["proof"] = {key: value for key, value in lasting["proof"].items() if key != "age_days"}
+    text = json.dumps([lasting, policy.model_dump(mode="json")], sort_keys=True)
+    return hashlib.sha256(text.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _look(seen: Seen) -> Look:
+    return Look(seen.number, seen.at, Verdict(seen.verdict), seen.failures, seen.attempts, seen.baseline)
+
+
+def _override(one: Overridden, review: Review) -> Override:
+    verdict, over = Verdict(one.verdict), Verdict(one.over)
+    return Override(
+        one.decision, one.at, one.who, one.why, verdict, over, not one.undone and _holds(one, review), one.undone
+    )
+
+
+def _holds(one: Overridden, review: Review) -> bool:
+    """Whether a person's word covers what is known now.
+
+    To be stricter than the evidence is never wrong. To be milder covers the reasons that were there, at the rates that
+    were there: a reason more, a HOLD that became a NO-GO or a rate that is shown to be worse since ends it.
+    """
+    if _STRICTER.index(Verdict(one.verdict)) >= _STRICTER.index(review.verdict):
+        return True
+    return keys(review.reasons) <= one.keys and not _worse(one.counts, counts(review), review.alpha)
+
+
+def _worse(then: Counts, now: Counts, alpha: float) -> bool:
+    """Whether attempts since fail at more than ``WORSE`` times the rate of those before, shown at ``alpha``."""
+    bar = -math.log(alpha)
+    for unit, measures in now.items():
+        for measure, (failures, attempts) in measures.items():
+            before = then.get(unit, {}).get(measure)
+            if measure == Measure.CONTAINED or before is None:
+                continue
+            since = failures - before[0], attempts - before[1]
+            if min(since) >= 0 and worse_than(*since, *before, WORSE) >= bar:
+                return True
+    return False
