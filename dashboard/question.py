@@ -44,19 +44,23 @@ class Question:
 
 
 def margin_words(ratio: float, failures: int, attempts: int, floor: float) -> str:
+    """Return a limit against a baseline of ``failures`` in ``attempts``, with the rate below which none is asked."""
     return f"at most {times(ratio)} the baseline's {rate_of(failures, attempts)}, or {percent(floor)}"
 
 
 def trends_command(side: Side) -> str:
+    """Return the command that shows what failed in this release."""
     return f"crashpath trends --by class --release {quote(side.release)}"
 
 
 def measured_words(failures: int, attempts: int, apart: int = 0) -> str:
+    """Return ``0.4 % (12 of 3,000)``, with the failures that stand apart."""
     more = f", and {many(apart, 'failure')} apart" if apart else ""
     return f"{rate_of(failures, attempts)} ({failures:,} of {attempts:,}){more}"
 
 
 def of_words(failures: int, attempts: int, unit: str) -> str:
+    """Return ``12 of 3,000 deployments (0.4 %)``."""
     return f"{failures:,} of {many(attempts, unit)} ({rate_of(failures, attempts)})"
 
 

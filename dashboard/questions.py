@@ -40,17 +40,17 @@ def questions(evidence: Evidence, policy: Policy, *, compare: bool) -> Iterator[
         apart = side.bare + side.phaseless + evidence.nameless.get(side.unit, 0)
         yield from _limits(side, policy, apart)
         yield from _cohorts(side, policy)
-        if _has_rate(side):
+        if _has_rate(side.tally):
             before = evidence.baseline.side(side.unit) if evidence.baseline is not None and compare else None
-            base = before if before is not None and _has_rate(before) else None
+            base = before if before is not None and _has_rate(before.tally) else None
             if base is not None:
                 yield from _baseline(side, base, policy, apart)
             yield from class_questions(side, base, evidence.clusters, policy)
 
 
-def _has_rate(side: Side) -> bool:
-    """Whether it was tried at all, and no more often failed than that."""
-    return side.tally.attempts > 0 and side.tally.primary <= side.tally.tried
+def _has_rate(tally: Tally) -> bool:
+    """Whether anything was tried, and no more failed than that."""
+    return tally.attempts > 0 and tally.primary <= tally.tried
 
 
 def _limits(side: Side, policy: Policy, apart: int) -> Iterator[Question]:
@@ -73,7 +73,7 @@ def _limit(side: Side, measure: Measure, limit: float, apart: int, policy: Polic
         bad=above_limit(failures, attempts, limit),
         good=below_limit(failures + apart, attempts, limit),
         needed=attempts_to_decide(failures, attempts, limit, policy.alpha, apart),
-        command="crashpath clusters",
+        command=f"crashpath clusters --release {quote(side.release)}",
         limit_rate=limit,
     )
 
@@ -114,7 +114,7 @@ def _baseline(side: Side, base: Side, policy: Policy, apart: int) -> Iterator[Qu
         yield _compared(Family.OVERALL, side, "", measure, side.tally, base.tally, ratio, policy, apart)
         for one in side.cohorts:
             then = before.get(one.cohort)
-            if one.told and then is not None and then.attempts:
+            if one.told and then is not None and _has_rate(then):
                 yield _compared(
                     Family.COHORT, side, str(one.cohort), measure, one.tally, then, ratio, policy, None
                 )  # fmt: skip
