@@ -1,29 +1,34 @@
 """Which classes and clusters moved: from the baseline to the release, and on the last day against those before.
 
 For eyes, not for the verdict: exact conditional tests of one look (of x and k failures, x is binomial with the share of
-exposure; Przyborowski and Wilenski, 1940), Holm's correction over all that were tested. Of fewer failed attempts than
-``min_count`` nothing is said.
+exposure; Przyborowski and Wilenski, 1940), in both directions against the baseline, with Holm's correction over all
+that were tested. Of fewer failed attempts than ``min_count`` nothing is said. What the baseline had none of is said to
+be new without a test, as that is no question of chance; its p still tells how little that may mean.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
-from typing import Literal
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from datetime import date
 
-from scipy.stats import binomtest
+import numpy as np
+from numpy.typing import NDArray
+from scipy.stats import binom
 from statsmodels.stats.multitest import multipletests
 
 from crashpath.dashboard.evidence import ClusterFacts
 from crashpath.dashboard.figures import percent, times
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.review_model import Change, Movement
-from crashpath.dashboard.sides import Group, Side
+from crashpath.dashboard.sides import Group, Side, Tally
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED, headline_of
 from crashpath.ingest.clusters import cluster_id
 
 _TITLES = {one.id: one.title for one in CLASSES}
 _ORDER = list(Change)
+Chances = NDArray[np.float64]
 
 
 @dataclass(frozen=True, slots=True)
@@ -48,27 +53,37 @@ class _Found:
 def movements(
     side: Side, base: Side | None, clusters: Mapping[int, ClusterFacts], *, min_count: int, alpha: float
 ) -> tuple[Movement, ...]:
-    """Return what moved, in the order of ``Change``, the most failures first."""
-    found: list[_Found] = []
+    """Return what moved, in the order of ``Change``, the most failures first; nothing of counts that cannot be."""
+    if not _can_be(side.tally):
+        return ()
+    base = base if base is not None and _can_be(base.tally) else None
+    tested: list[_Found] = []
     for level in ("class", "cluster"):
         counted = _counted(side, base, level)
-        found += _corrected(_against_baseline(side, base, level, counted, min_count), alpha)
-        found += _corrected(_against_days(side, level, counted, min_count), alpha)
+        if base is not None:
+            tested += _against_baseline(side.tally.tried, base.tally.tried, level, counted, min_count)
+        tested += _against_days(side, level, counted, min_count)
+    found = [
+        one for one in _corrected(tested, alpha) if one.change is not Change.SPIKING or one.counts.last >= min_count
+    ]
     found.sort(key=lambda one: (_ORDER.index(one.change), -one.counts.failures, -one.counts.before, one.key))
     return tuple(_movement(one, side, base, clusters) for one in found)
 
 
+def _can_be(tally: Tally) -> bool:
+    return 0 < tally.tried and tally.primary <= tally.tried
+
+
 def _counted(side: Side, base: Side | None, level: str) -> dict[str, _Counted]:
-    counted: dict[str, _Counted] = {}
+    counted: dict[str, list[int]] = defaultdict(lambda: [0, 0, 0])
     for group in side.groups:
         if (key := _key(group, level)) is not None:
-            old = counted.get(key, _Counted())
-            counted[key] = _Counted(old.failures + group.failures, old.last + group.last, old.before)
+            counted[key][0] += group.failures
+            counted[key][1] += group.last
     for group in () if base is None else base.groups:
         if (key := _key(group, level)) is not None:
-            old = counted.get(key, _Counted())
-            counted[key] = _Counted(old.failures, old.last, old.before + group.failures)
-    return counted
+            counted[key][2] += group.failures
+    return {key: _Counted(*counts) for key, counts in counted.items()}
 
 
 def _key(group: Group, level: str) -> str | None:
@@ -78,59 +93,62 @@ def _key(group: Group, level: str) -> str | None:
 
 
 def _against_baseline(
-    side: Side, base: Side | None, level: str, counted: Mapping[str, _Counted], min_count: int
-) -> list[_Found]:
-    if base is None or not side.tally.tried or not base.tally.tried:
-        return []
-    now, then = side.tally.tried, base.tally.tried
-    found = []
-    for key, one in counted.items():
-        if one.failures + one.before < min_count:
-            continue
-        more = one.failures * then >= one.before * now
-        p = _p(one.failures, one.before, now, then, "greater" if more else "less")
-        if not one.before:
-            change = Change.NEW
-        elif more:
-            change = Change.REGRESSED
-        else:
-            change = Change.FADING if one.failures else Change.GONE
+    now: int, then: int, level: str, counted: Mapping[str, _Counted], min_count: int
+) -> Iterator[_Found]:
+    """Test everything with enough failures on both sides together: which side they are on decides nothing of that."""
+    enough = {key: one for key, one in counted.items() if one.failures + one.before >= min_count}
+    more, less = _tails([(one.failures, one.before) for one in enough.values()], now, then)
+    either = np.minimum(1.0, 2 * np.minimum(more, less))  # nobody said before in which direction it would move
+    for (key, one), p in zip(enough.items(), either, strict=True):
         ratio = (one.failures / now) / (one.before / then) if one.before else None
-        found.append(_Found(change, level, key, one, ratio, p))
-    return found
+        yield _Found(_change(one, now, then), level, key, one, ratio, float(p))
 
 
-def _against_days(side: Side, level: str, counted: Mapping[str, _Counted], min_count: int) -> list[_Found]:
-    days = sorted(side.days.keys() - side.without_attempts)
-    if len(days) < 2:
-        return []
-    now = side.days[days[-1]].tried
+def _change(one: _Counted, now: int, then: int) -> Change:
+    if not one.before:
+        return Change.NEW
+    if one.failures * then >= one.before * now:
+        return Change.REGRESSED
+    return Change.FADING if one.failures else Change.GONE
+
+
+def _against_days(side: Side, level: str, counted: Mapping[str, _Counted], min_count: int) -> Iterator[_Found]:
+    """Test the last day of which attempts are told against those before: everything with enough failures on all."""
+    day = _last_day(side)
+    now = side.days[day].tried if day is not None else 0
     then = side.tally.tried - now
     if now <= 0 or then <= 0:
-        return []
-    found = []
-    for key, one in counted.items():
+        return
+    enough = {key: one for key, one in counted.items() if one.failures >= min_count}
+    more, _ = _tails([(one.last, one.failures - one.last) for one in enough.values()], now, then)
+    for (key, one), p in zip(enough.items(), more, strict=True):
         earlier = one.failures - one.last
-        if one.last >= min_count and one.last * then > earlier * now:
-            ratio = (one.last / now) / (earlier / then) if earlier else None
-            found.append(
-                _Found(Change.SPIKING, level, key, one, ratio, _p(one.last, earlier, now, then, "greater"))
-            )  # fmt: skip
-    return found
+        ratio = (one.last / now) / (earlier / then) if earlier else None
+        yield _Found(Change.SPIKING, level, key, one, ratio, float(p))
 
 
-def _p(here: int, there: int, now: int, then: int, side: Literal["greater", "less"]) -> float:
-    return float(binomtest(here, here + there, now / (now + then), alternative=side).pvalue)
+def _last_day(side: Side) -> date | None:
+    return max(side.days.keys() - side.without_attempts, default=None)
 
 
-def _corrected(found: Sequence[_Found], alpha: float) -> list[_Found]:
+def _tails(counts: Sequence[tuple[int, int]], now: int, then: int) -> tuple[Chances, Chances]:
+    """Return the chances of so many failures here or more, and of so many or fewer, where both rates are the same.
+
+    ``counts`` are failures here and there, ``now`` and ``then`` the attempts that they are of.
+    """
+    here, there = np.array(counts, dtype=np.int64).reshape(-1, 2).T
+    share = now / (now + then)
+    return binom.sf(here - 1, here + there, share), binom.cdf(here, here + there, share)
+
+
+def _corrected(tested: Sequence[_Found], alpha: float) -> list[_Found]:
     """Correct for all that were tested; what is new and often enough stays, as that it is there needs no test."""
-    if not found:
+    if not tested:
         return []
-    reject, corrected, _, _ = multipletests([one.p for one in found], alpha=alpha, method="holm")
+    reject, corrected, _, _ = multipletests([one.p for one in tested], alpha=alpha, method="holm")
     return [
-        _Found(one.change, one.level, one.key, one.counts, one.ratio, float(p))
-        for one, p, shown in zip(found, corrected, reject, strict=True)
+        replace(one, p=float(p))
+        for one, p, shown in zip(tested, corrected, reject, strict=True)
         if shown or one.change is Change.NEW
     ]
 
@@ -151,12 +169,13 @@ def _sentence(one: _Found, side: Side, base: Side | None) -> str:
     now = percent(one.counts.failures / side.tally.tried)
     counts = f"{many(one.counts.failures, 'failure')} ({now} of {side.unit}s)"
     if one.change is Change.SPIKING:
-        day = max(side.days.keys() - side.without_attempts)
+        day = _last_day(side)
+        assert day is not None  # it has a spike
         how = f"{times(one.ratio)} the rate of the days before" if one.ratio else "none on the days before"
         return f"{many(one.counts.last, 'failure')} on {day.isoformat()}, {how}"
     if base is None or one.change is Change.NEW:
         return f"{counts}, none in the baseline"
     then = percent(one.counts.before / base.tally.tried)
     if one.change is Change.GONE:
-        return f"none, {many(one.counts.before, 'failure')} ({then}) in the baseline"
+        return f"none now, {many(one.counts.before, 'failure')} ({then} of {side.unit}s) in the baseline"
     return f"{counts}, {then} in the baseline" + (f": {times(one.ratio)}" if one.ratio else "")

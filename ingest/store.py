@@ -276,6 +276,6 @@ def _spoken(url: URL, error: DBAPIError) -> StoreError | None:
         )
     if "locked" in said or "lock timeout" in said:
         return StoreBusy(f"{where} was kept locked by another process ({said}).", "Try again when it is done.")
-    if isinstance(error, OperationalError):
+    if isinstance(error, OperationalError) or "read-only" in said:
         return StoreUnusable(f"{where} cannot be used ({said}).", "Check --db, permissions, free space and the server.")
     return None

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import json
-import os
-import subprocess
-import sys
+import sqlite3
 from collections.abc import Callable, Sequence
+from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -420,18 +419,24 @@ def test_bad_input_is_one_sentence_and_never_a_no_go(
     assert len(err.splitlines()) == 1
 
 
-def test_a_store_that_cannot_be_written_to_still_gives_its_verdict(fleet: Fleet, tmp_path: Path) -> None:
-    """The look is not kept, and that is said."""
+def test_a_look_that_cannot_be_kept_still_gives_its_verdict(
+    fleet: Fleet, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Somebody keeps the store locked: that the look was not kept is said; an override that was not is no override."""
     fleet.fail(40)
     fleet.tell(200)
     fleet.night()
-    command = [sys.executable, "-m", "crashpath.dashboard.cli", "review", "--release", "2.0", "--json"]
-    file = f"file:{tmp_path}/store.db?mode=ro&uri=true"
-    done = subprocess.run(
-        [*command, "--db", f"sqlite:///{file}"], capture_output=True, text=True, check=False, env=dict(os.environ)
-    )
-    assert done.returncode == 1, done.stderr
-    told = json.loads(done.stdout)
-    assert told["verdict"] == "NO-GO"
-    assert any("This look could not be kept" in note for note in told["notes"])
-    assert "This look could not be kept" in done.stderr
+    monkeypatch.setattr("crashpath.ingest.store.BUSY_MS", 200)
+    capsys.readouterr()
+    arguments = ["review", "--release", "2.0", "--db", fleet.url, "--json"]
+    with closing(sqlite3.connect(fleet.folder / "store.db", isolation_level=None)) as other:
+        other.execute("begin immediate")
+        assert run(arguments) == 1
+        out, err = capsys.readouterr()
+        assert json.loads(out)["verdict"] == "NO-GO"
+        assert any("This look could not be kept" in note for note in json.loads(out)["notes"])
+        assert "This look could not be kept" in err
+        assert run([*arguments, "--override", "GO", "--who", "kim", "--why", "so"]) == 4
+        assert capsys.readouterr().out == ""
+    assert run(arguments) == 1
+    assert json.loads(capsys.readouterr().out)["overrides"] == []
