@@ -15,7 +15,7 @@ from crashpath.dashboard.evidence import Evidence, Known, Unheard
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.policy import Doubt, Policy
 from crashpath.dashboard.review_model import Apart, Cohort, Measure, Reason, Verdict
-from crashpath.dashboard.sides import Side, Tally
+from crashpath.dashboard.sides import CohortTally, Side, Tally
 from crashpath.ingest.schema import UNKNOWN
 
 _NAMED = 3
@@ -49,7 +49,7 @@ def doubts(evidence: Evidence, policy: Policy, *, unit: str | None) -> Doubts:
     everything = (*about, *baseline)
     return Doubts(
         tuple(one.reason for one in everything if one.weight == "HOLD"),
-        (*(one.reason.sentence for one in everything if one.weight == "note"), *_notes(evidence)),
+        (*(one.reason.sentence for one in everything if one.weight == "note"), *_notes(evidence, policy)),
         tuple(_apart(evidence)),
         compare=evidence.baseline is not None and all(one.weight == "note" for one in baseline),
         problems=_problems(evidence.release),
@@ -99,13 +99,17 @@ def _of_side(side: Side, policy: Policy) -> Iterator[_Doubt]:
     if bad:
         what = f"In {_some(bad)} more {side.unit}s failed than were tried: attempts are missing there."
         yield _hold("impossible", _subject(bad), what, _LOAD, side.unit)
-    silent = [one for one in side.cohorts if not one.told]
+    most = policy.classes.min_count
+    silent = [one for one in side.cohorts if not one.told and one.tally.primary >= most]
     if silent:
-        cohorts = [one.cohort for one in silent]
-        failed = many(sum(one.tally.primary for one in silent), f"failed {side.unit}")
-        name = "names" if failed.startswith("1 ") else "name"
-        what = f"{failed} {name} {_some(cohorts)}, of which no {side.unit}s are told."
-        yield _Doubt(policy.evidence.untold, _reason("untold", _subject(cohorts), what, _LOAD, side.unit))
+        what = f"{_named(silent, side)}, of which no {side.unit}s are told."
+        subject = _subject([one.cohort for one in silent])
+        yield _Doubt(policy.evidence.untold, _reason("untold", subject, what, _LOAD, side.unit))
+
+
+def _named(rows: Sequence[CohortTally], side: Side) -> str:
+    failed = many(sum(one.tally.primary for one in rows), f"failed {side.unit}")
+    return f"{failed} {'names' if failed.startswith('1 ') else 'name'} {_some([one.cohort for one in rows])}"
 
 
 def _of_night(evidence: Evidence, policy: Policy) -> Iterator[_Doubt]:
@@ -159,7 +163,7 @@ def _unheard(missed: Sequence[Unheard], weight: Doubt, rule: str, whose: str) ->
         yield _Doubt(weight, _reason(rule, _subject(cohorts), what, "crashpath nightly PATH…"))
 
 
-def _notes(evidence: Evidence) -> Iterator[str]:
+def _notes(evidence: Evidence, policy: Policy) -> Iterator[str]:
     night = evidence.night
     if night is None:
         yield "No night was run yet: failures come from counts of attempts alone."
@@ -167,12 +171,12 @@ def _notes(evidence: Evidence) -> Iterator[str]:
         why = f" ({night.reason})" if night.reason else ""
         yield f"The last night was partial{why}."
     for side in evidence.release.sides:
-        yield from _side_notes(side)
+        yield from _side_notes(side, policy)
     if evidence.baseline is not None and any(evidence.baseline.ahead):
         yield f"Of the baseline {evidence.baseline.release}, days after {evidence.at:%Y-%m-%d} (UTC) are not counted."
 
 
-def _side_notes(side: Side) -> Iterator[str]:
+def _side_notes(side: Side, policy: Policy) -> Iterator[str]:
     past = side.tally.attempts - side.tally.tried
     if past:
         yield f"{many(past, side.unit)} went to the fallback without a try of the main path: no primary rate has them."
@@ -180,8 +184,14 @@ def _side_notes(side: Side) -> Iterator[str]:
         yield f"{many(side.unlogged, 'failure')} of {side.unit}s are told by counts alone: no log says of which class."
     if side.vague:
         yield (
-            f"{many(side.vague, 'failure')} of {side.unit}s name no cohort that attempts are told of; "
+            f"{many(side.vague, 'failure')} of {side.unit}s may be of several cohorts; "
             "each cohort has to be shown to be good in spite of them."
+        )
+    few = [one for one in side.cohorts if not one.told and one.tally.primary < policy.classes.min_count]
+    if few:
+        yield (
+            f"{_named(few, side)}, of which no {side.unit}s are told: a handful, which may be wrong names. "
+            "Each other cohort has to be shown to be good in spite of them."
         )
     days = [day for day, tally in side.days.items() if day not in side.without_attempts and impossible(tally)]
     if days:

@@ -19,6 +19,10 @@ class Family(StrEnum):
     CLASS = "class"
 
 
+BUDGET = {Family.OVERALL: 0.5, Family.COHORT: 0.25, Family.CLASS: 0.25}
+"""Share of alpha that the questions of a family have for false NO-GOs."""
+
+
 @dataclass(frozen=True, slots=True)
 class Question:
     """One question. ``good`` is ``None`` where nothing has to be shown good.

@@ -23,9 +23,16 @@ from crashpath.dashboard.evalues import (
 from crashpath.dashboard.evidence import Evidence
 from crashpath.dashboard.figures import percent
 from crashpath.dashboard.policy import Policy
-from crashpath.dashboard.question import Family as Family
-from crashpath.dashboard.question import Question as Question
-from crashpath.dashboard.question import margin_words, measured_words, of_words, rate_of, trends_command
+from crashpath.dashboard.question import (
+    BUDGET,
+    Family,
+    Question,
+    margin_words,
+    measured_words,
+    of_words,
+    rate_of,
+    trends_command,
+)
 from crashpath.dashboard.review_model import Measure
 from crashpath.dashboard.sides import CohortTally, Side, Tally
 
@@ -72,7 +79,7 @@ def _limit(side: Side, measure: Measure, limit: float, apart: int, policy: Polic
         said=f"{of_words(failures, attempts, side.unit)} {_DOING[measure]}",
         bad=above_limit(failures, attempts, limit),
         good=below_limit(failures + apart, attempts, limit),
-        needed=attempts_to_decide(failures, attempts, limit, policy.alpha, apart),
+        needed=attempts_to_decide(failures, attempts, limit, _alpha(policy, failures < limit * attempts, 1), apart),
         command=f"crashpath clusters --release {quote(side.release)}",
         limit_rate=limit,
     )
@@ -95,11 +102,13 @@ def _cohort(side: Side, one: CohortTally, measure: Measure, limit: float, policy
         unit=side.unit,
         subject=str(one.cohort),
         limit=f"at most {percent(limit)}",
-        measured=measured_words(failures, attempts, side.vague),
+        measured=measured_words(failures, attempts, side.stray),
         said=f"{of_words(failures, attempts, side.unit)} of {one.cohort} {_DOING[measure]}",
         bad=above_limit(failures, attempts, limit),
-        good=None if small else below_limit(failures + side.vague, attempts, limit),
-        needed=attempts_to_decide(failures, attempts, limit, policy.alpha, side.vague),
+        good=None if small else below_limit(failures + side.stray, attempts, limit),
+        needed=attempts_to_decide(
+            failures, attempts, limit, _alpha(policy, failures < limit * attempts, len(side.cohorts)), side.stray
+        ),
         command=f"{trends_command(side)} --platform {quote(one.cohort.platform)}",
         limit_rate=limit,
     )
@@ -165,13 +174,24 @@ def _compared(
 def _needed(counts: tuple[int, int], before: tuple[int, int], ratio: float, policy: Policy, apart: int) -> int | None:
     """Return how many attempts more would settle a comparison: either test shows it good, both show it bad."""
     (failures, attempts), (base_failures, base_attempts) = counts, before
-    floor, alpha = policy.baseline.floor, policy.alpha / 2
+    floor = policy.baseline.floor
+    good = (failures * base_attempts < ratio * base_failures * attempts, failures < floor * attempts)
+    alpha = policy.alpha / 2 if any(good) else _alpha(policy, False, 1)
     needs = (
         attempts_to_compare(failures, attempts, base_failures, base_attempts, ratio, alpha, apart),
         attempts_to_decide(failures, attempts, floor, alpha, apart),
     )
-    good = (failures * base_attempts < ratio * base_failures * attempts, failures < floor * attempts)
     if any(good):
         return min((need for need, below in zip(needs, good, strict=True) if below and need is not None), default=None)
     first, second = needs
     return None if first is None or second is None else max(first, second)
+
+
+def _alpha(policy: Policy, below: bool, cohorts: int) -> float:
+    """Return the chance at which a question will be answered: a GO's, or about what Holm leaves a NO-GO's.
+
+    A few questions about the whole release share half of alpha, those about cohorts a quarter.
+    """
+    if below:
+        return policy.alpha
+    return policy.alpha * BUDGET[Family.OVERALL] / 4 if cohorts == 1 else policy.alpha * BUDGET[Family.COHORT] / cohorts

@@ -89,6 +89,11 @@ class Side:
     bare: int
     phaseless: int
 
+    @property
+    def stray(self) -> int:
+        """Failures that are counted in no cohort of those that attempts are told of; any of them may be each one's."""
+        return self.vague + sum(one.tally.primary for one in self.cohorts if not one.told)
+
 
 @dataclass(slots=True)
 class _Sums:

@@ -15,11 +15,9 @@ from dataclasses import dataclass
 from statsmodels.stats.multitest import multipletests
 
 from crashpath.dashboard.evalues import e_value, p_value
-from crashpath.dashboard.questions import Family, Question
+from crashpath.dashboard.question import BUDGET, Family, Question
 from crashpath.dashboard.review_model import Reason, Threshold, Verdict
 
-BUDGET = {Family.OVERALL: 0.5, Family.COHORT: 0.25, Family.CLASS: 0.25}
-"""Share of alpha that the questions of a family have for false NO-GOs."""
 _WORST_FIRST = (Verdict.NO_GO, Verdict.HOLD, Verdict.GO)
 
 

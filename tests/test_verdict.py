@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from crashpath.dashboard.questions import Family, Question
+from crashpath.dashboard.question import Family, Question
 from crashpath.dashboard.review_model import Verdict
 from crashpath.dashboard.verdict import answers, needed_in, reasons_of, thresholds_of, verdict_of
 
