@@ -184,7 +184,7 @@ def _take(store: Store, runs: Sequence[Run]) -> list[str]:
 
 def _earlier(session: Session, report: Report, release: str, asked: Asked, now: datetime) -> Report:
     """Return the report of an earlier release of the same model, by its own artefacts."""
-    newest = newest_run(session, release=release, model=report.model)
+    newest = newest_run(session, release=release, model=report.model, now=now)
     if newest is None:
         raise InputError(
             f"The store has no traced run of {report.model} in release {release}; "

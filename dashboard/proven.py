@@ -1,180 +1,244 @@
-"""What was proven of the two paths for a release, and what a policy asks of it."""
+"""What was proven of the two paths for a release, and what a policy asks of it.
+
+Evidence is traced runs and drills of this release, no older than the policy allows. Evidence of one model's artefacts
+says nothing of other artefacts: shares are of one model, that of the newest traced run, else of the newest drill.
+"""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
+from dataclasses import dataclass
 from datetime import datetime, timedelta
+from fractions import Fraction
 from shlex import quote
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.claims import lower_bound
+from crashpath.coverage.covered import AHEAD
 from crashpath.coverage.covstore import newest_run
-from crashpath.coverage.field import Last, Standing, field_against_proof, last_drills
+from crashpath.coverage.drillstore import ORIGIN
+from crashpath.coverage.field import Last, Names, Standing, field_against_proof, last_drills
 from crashpath.coverage.field import shares as field_shares
+from crashpath.coverage.units import Kind, Ratio
 from crashpath.dashboard.coverage_report import Asked, stored_report
 from crashpath.dashboard.figures import percent
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.policy import Proven
 from crashpath.dashboard.review_model import Proof, Reason, Share, Threshold, Verdict
-from crashpath.ingest.tables_evidence import CoverageRun, Drill
+from crashpath.dashboard.review_words import covered_words
+from crashpath.ingest.classes import CLASSES
+from crashpath.ingest.tables_evidence import CoverageHit, CoverageRun, Drill
 from crashpath.ingest.trends import Filters
+from crashpath.runtime.diagnose import CHECKS
 
-SHARES = ("main", "fallback", "routes", "drills")
-"""What a policy may ask for, in the order of the report."""
-_NOTHING = Proof((), None, None, 0, (), None, None, None, None, ())
+SHARES = {
+    "main": "nodes of the main path",
+    "fallback": "operators of the fallback",
+    "routes": "routes",
+    "drills": "drills (a failure class in a phase)",
+}
+"""What a policy may ask for, in the order of the report, and what is counted of each."""
+_MOST_DAYS = 36_500
+"""As `crashpath coverage` allows: dates end before evidence gets much older."""
+_DAY = timedelta(days=1)
+_NAMED = 3
+"""Most classes that a sentence names; it counts the others."""
+_DIGITS = 12
+"""Sums of shares of crashes are right to so many decimals; what they are set against was written with fewer."""
+
+
+@dataclass(frozen=True, slots=True)
+class _Newest:
+    """A model's evidence of one kind, and when the last of it was there."""
+
+    model: str
+    model_hash: str
+    at: datetime
 
 
 def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> Proof:
-    """Return what stands in the store for this release: runs and drills no older than ``policy.max_age_days``.
+    """Return what stands in the store for this release.
 
-    Where a model was traced, its newest run's model counts; else the one that was drilled last. Where all evidence is
-    older, the proof has its age and nothing else.
+    Where all evidence is too old, the proof has model and age of the newest and no shares; where there is none, not
+    even these. How much of the field is contained is told all the same: nothing of it.
     """
-    since = now - timedelta(days=policy.max_age_days)
-    found = _newest(session, release, since, now)
-    if found is None:
-        at = _newest_at(session, release, None)
-        return _NOTHING if at is None else Proof((), None, _days(at, now), 0, (), None, None, None, None, ())
-    model, model_hash = found
-    asked = Asked(policy.max_age_days)
-    report = stored_report(session, None, release, asked, now=now, model_hash=model_hash)
-    ratios = dict(zip(SHARES, (report.main(), report.fallback(), report.taken(), report.drilled()), strict=True))
-    drills = last_drills(session, model_hash=model_hash, release=release, since=since)
-    rows = field_against_proof(session, (), filters=Filters(release=release), model_hash=model_hash, since=since)
+    days = min(policy.max_age_days, _MOST_DAYS)
+    since = now - timedelta(days=days)
+    there = [one for one in (_traced(session, release, now), _drilled(session, release, now)) if one is not None]
+    counted = [one for one in there if one.at >= since]
+    shown = counted[0] if counted else max(there, key=lambda one: one.at, default=None)
+    # without evidence a hash that no artefact has: drills of other artefacts contain nothing here
+    model_hash = counted[0].model_hash if counted else ""
+    shares = _shares(session, release, model_hash, Asked(days), now) if counted else ()
+    newest = [one.at for one in counted if one.model_hash == model_hash] or [one.at for one in there]
+    drills = _last_drills(session, release, since)
+    missed = [one.fault for one in drills if not one.passed]
+    checks = [Names(check.id, check.prevents) for check in CHECKS]
+    rows = field_against_proof(session, checks, filters=Filters(release=release), model_hash=model_hash, since=since)
     field = field_shares(rows) if rows else {}
-    at = _newest_at(session, release, model_hash)
     return Proof(
-        tuple(Share(name, one.covered, one.total) for name, one in ratios.items() if one.total),
-        model,
-        None if at is None else _days(at, now),
-        len(drills),
-        tuple(sorted(dict.fromkeys(one.fault for one in drills if not one.passed))),
-        lower_bound(len(drills), _missed(drills)) if drills else None,
-        field.get(Standing.CONTAINED),
-        field.get(Standing.CHECKED),
-        field.get(Standing.UNPROVEN),
-        report.field,
+        shares=shares,
+        model=None if shown is None else shown.model,
+        age_days=max(0.0, (now - max(newest)) / _DAY) if newest else None,
+        drills=len(drills),
+        red=tuple(sorted(set(missed))),
+        lower_bound=lower_bound(len(drills), len(missed)) if drills else None,
+        contained=field.get(Standing.CONTAINED),
+        checked=field.get(Standing.CHECKED),
+        unproven=field.get(Standing.UNPROVEN),
+        uncovered_field_classes=tuple(row.failure_class for row in rows if row.standing is not Standing.CONTAINED),
     )
 
 
-def _newest(session: Session, release: str, since: datetime, now: datetime) -> tuple[str, str] | None:
+def _shares(session: Session, release: str, model_hash: str, asked: Asked, now: datetime) -> tuple[Share, ...]:
+    report = stored_report(session, None, release, asked, now=now, model_hash=model_hash)
+    ratios: tuple[Ratio, ...] = (report.main(), report.fallback(), report.taken(), report.drilled())
+    both = zip(SHARES, ratios, strict=True)
+    return tuple(Share(name, one.covered, one.total) for name, one in both if one.total)
+
+
+def _traced(session: Session, release: str, now: datetime) -> _Newest | None:
     run = newest_run(session, release=release, now=now)
-    if run is not None and run.began >= since:
-        return run.model, run.model_hash
+    return None if run is None else _Newest(run.model, run.model_hash, run.ended or run.began)
+
+
+def _drilled(session: Session, release: str, now: datetime) -> _Newest | None:
+    """Return the model of the newest drill. Of a route drill the routes that it took are kept, and no drill."""
+    took = select(CoverageHit.id).where(CoverageHit.run_id == CoverageRun.id, CoverageHit.kind == Kind.ROUTE).exists()
+    at = func.max(func.coalesce(Drill.at, CoverageRun.at))
     query = (
-        select(Drill.model, Drill.model_hash)
-        .where(Drill.release == release, Drill.at >= since, Drill.at <= now)
-        .order_by(Drill.at.desc(), Drill.id.desc())
+        select(CoverageRun.model, CoverageRun.model_hash, at)
+        .outerjoin(Drill, Drill.run_id == CoverageRun.id)
+        .where(CoverageRun.origin == ORIGIN, CoverageRun.release == release, or_(Drill.id.is_not(None), took))
+        .where(CoverageRun.at <= now + AHEAD)
+        .group_by(CoverageRun.model, CoverageRun.model_hash)
+        .order_by(at.desc(), CoverageRun.model_hash)
     )
-    drilled = session.execute(query.limit(1)).first()
-    return None if drilled is None else (drilled.model, drilled.model_hash)
+    row = session.execute(query.limit(1)).first()
+    return None if row is None else _Newest(*row)
 
 
-def _newest_at(session: Session, release: str, model_hash: str | None) -> datetime | None:
-    times = []
-    for table in (CoverageRun, Drill):
-        query = select(func.max(table.at)).where(table.release == release)
-        times.append(session.scalar(query if model_hash is None else query.where(table.model_hash == model_hash)))
-    return max((one for one in times if one is not None), default=None)
+def _last_drills(session: Session, release: str, since: datetime) -> list[Last]:
+    """Return the last drills of all models of a release.
+
+    Of a model that was exported again, a fault in a phase counts as it ended on the newest artefacts that it was driven
+    on: else what was mended by other artefacts would be red for as long as its evidence is not too old.
+    """
+    query = (
+        select(func.max(Drill.model), Drill.model_hash)
+        .where(Drill.release == release, Drill.at >= since)
+        .group_by(Drill.model_hash)
+        .order_by(func.max(Drill.at), Drill.model_hash)
+    )
+    last: dict[tuple[str, str, str], list[Last]] = {}
+    for model, model_hash in session.execute(query):
+        here: dict[tuple[str, str, str], list[Last]] = {}
+        for one in last_drills(session, model_hash=model_hash, release=release, since=since):
+            here.setdefault((model, one.fault, one.phase), []).append(one)
+        last |= here
+    return [one for some in last.values() for one in some]
 
 
-def _days(at: datetime, now: datetime) -> float:
-    return max(0.0, (now - at).total_seconds() / 86_400)
-
-
-def _missed(drills: tuple[Last, ...]) -> int:
-    return sum(not one.passed for one in drills)
+_Rule = tuple[Threshold, tuple[Reason, ...]]
 
 
 def proof_rules(proof: Proof, policy: Proven, release: str) -> tuple[tuple[Reason, ...], tuple[Threshold, ...]]:
     """Return what speaks against a GO, and every rule that is asked beside what was measured."""
-    asked = [*_required(proof, policy, release), *_least(proof, policy, release), *_red(proof, policy, release)]
-    asked += _uncovered(proof, policy, release)
-    return (
-        tuple(reason for _, reason in asked if reason is not None),
-        tuple(threshold for threshold, _ in asked),
-    )
+    rules = [
+        *_required(proof, policy, release),
+        *_least(proof, policy, release),
+        *_red(proof, policy, release),
+        *_uncovered(proof, policy, release),
+    ]
+    return tuple(reason for _, reasons in rules for reason in reasons), tuple(threshold for threshold, _ in rules)
 
 
-_Asked = tuple[Threshold, Reason | None]
-
-
-def _required(proof: Proof, policy: Proven, release: str) -> Iterator[_Asked]:
-    old = proof.age_days is not None and not proof.shares and not proof.drills
-    if not policy.required and not old:
+def _required(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:
+    if not policy.required:
         return
-    limit = f"evidence of at most {policy.max_age_days:g} days"
-    if proof.shares or proof.drills:
-        yield Threshold("coverage.required", "", limit, f"{proof.age_days or 0:.1f} days old", True), None
-        return
-    measured = f"{proof.age_days:.0f} days old" if proof.age_days is not None else "none"
-    met = None if policy.required else True
-    said = f"Nothing counts as proven of release {release}: {'its evidence is ' if old else ''}{measured}."
-    reason = _hold("coverage.required", "", said, _traced(release)) if policy.required else None
-    yield Threshold("coverage.required", "", limit if policy.required else "not asked", measured, met), reason
+    most = _days(policy.max_age_days)
+    measured, said = "none", f"Nothing is proven of release {release}: no traced run and no drill of it is known."
+    if proof.age_days is not None:
+        age = _days(math.ceil(10 * proof.age_days) / 10)  # what is too old is never told as just on the limit
+        measured = f"{age} old"
+        said = f"The newest evidence of release {release} is {age} old; of more than {most} it does not count."
+    limit = f"evidence of at most {most}"
+    yield _held("coverage.required", limit, measured, bool(proof.shares), said, _trace(release))
 
 
-def _least(proof: Proof, policy: Proven, release: str) -> Iterator[_Asked]:
-    told = {one.name: one for one in proof.shares}
-    for name in SHARES:
+def _least(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:
+    known = {one.name: one for one in proof.shares}
+    commands = {"routes": _drill("--routes", release), "drills": _drill("--all", release)}
+    for name, units in SHARES.items():
         least: float | None = getattr(policy, name)
         if least is None:
             continue
-        share, rule, limit = told.get(name), f"coverage.{name}", f"at least {percent(least)}"
-        command = f"crashpath drill --all --model DIR --release {quote(release)}"
-        command = command if name in ("routes", "drills") else _traced(release)
-        if share is None:
-            said = f"Nothing is known of {name}; asked is {limit}."
-            yield Threshold(rule, "", limit, "nothing known", None), _hold(rule, "", said, command)
-            continue
-        met = share.covered >= least * share.total
-        measured = f"{percent(share.covered / share.total)} ({share.covered:,} of {share.total:,})"
-        said = f"Of {name}, {measured} is covered; asked is {limit}."
-        yield (
-            Threshold(rule, "", limit, measured, True if met else None),
-            None if met else _hold(rule, "", said, command),
+        limit, share = f"at least {_limit(least)}", known.get(name)
+        measured, met = "nothing known", False
+        said = f"Nothing that counts is known of {units}; asked is {limit}."
+        if share is not None:
+            measured = f"{covered_words(share)} ({share.covered:,} of {share.total:,})"
+            met = Fraction(share.covered, share.total) >= Fraction(repr(least))  # as it was written
+            said = f"Of {units}, {measured} are covered; asked is {limit}."
+        yield _held(f"coverage.{name}", limit, measured, met, said, commands.get(name, _trace(release)))
+
+
+def _red(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:
+    rule = "coverage.red_drill"
+    measured = f"none of {many(proof.drills, 'drill')}" if proof.drills else "no drill"
+    if proof.red:
+        measured = f"{many(len(proof.red), 'fault')} red in {many(proof.drills, 'drill')}"
+    reasons = tuple(
+        Reason(
+            Verdict(policy.red_drill), rule, fault, f"The last drill of {fault} is red.", (fault,),
+            _drill(f"--fault {quote(fault)}", release),
         )
+        for fault in proof.red
+        if policy.red_drill != "note"
+    )  # fmt: skip
+    yield Threshold(rule, "", "no red drill", measured, not proof.red), reasons
 
 
-def _red(proof: Proof, policy: Proven, release: str) -> Iterator[_Asked]:
-    if not proof.drills:
+def _uncovered(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:
+    if policy.max_uncovered is None:
         return
-    if not proof.red:
-        yield Threshold("coverage.red_drill", "", "none", f"0 of {many(proof.drills, 'drill')}", True), None
-    for fault in proof.red:
-        reason = None
-        if policy.red_drill != "note":
-            command = f"crashpath drill --fault {quote(fault)} --model DIR --release {quote(release)}"
-            said = f"The last drill of {fault} is red: the fallback is not proven to survive it."
-            reason = Reason(Verdict(policy.red_drill), "coverage.red_drill", fault, said, (fault,), command)
-        limit = "none" if reason is not None else "none (a note)"
-        yield Threshold("coverage.red_drill", fault, limit, "red", False), reason
-
-
-def _uncovered(proof: Proof, policy: Proven, release: str) -> Iterator[_Asked]:
-    most = policy.max_uncovered
-    if most is None:
-        return
-    rule, limit = "coverage.max_uncovered", f"at most {percent(most)}"
+    limit = f"at most {_limit(policy.max_uncovered)}"
     if proof.contained is None:
-        yield Threshold(rule, "", limit, "no crash of the release", True), None
+        yield _held("coverage.max_uncovered", limit, "no crash of the release", True, "", "")
         return
-    open_share = max(0.0, 1 - proof.contained)
-    if open_share <= most:
-        yield Threshold(rule, "", limit, percent(open_share), True), None
-        return
-    named = ", ".join(proof.uncovered_field_classes[:3])
-    said = f"{percent(open_share)} of the field's crashes are of classes that no passing drill shows contained"
-    said += f" ({named}); allowed is {limit}." if named else f"; allowed is {limit}."
-    command = f"crashpath drill --all --model DIR --release {quote(release)}"
-    yield Threshold(rule, "", limit, percent(open_share), None), _hold(rule, "", said, command)
+    open_share = round((proof.checked or 0.0) + (proof.unproven or 0.0), _DIGITS)
+    classes = proof.uncovered_field_classes
+    more = f" and {len(classes) - _NAMED:,} more" if len(classes) > _NAMED else ""
+    said = (
+        f"No passing drill shows the class of {percent(open_share)} of the field's crashes contained "
+        f"({', '.join(classes[:_NAMED])}{more}); allowed is {limit}."
+    )
+    first = next((one for one in classes if one in {known.id for known in CLASSES}), None)
+    command = _drill("--all" if first is None else f"--class {first}", release)
+    yield _held("coverage.max_uncovered", limit, percent(open_share), open_share <= policy.max_uncovered, said, command)
 
 
-def _traced(release: str) -> str:
+def _held(rule: str, limit: str, measured: str, met: bool, said: str, command: str) -> _Rule:
+    """Return a rule that holds the release back unless it is met: what is not proven is not shown to be bad."""
+    reasons = () if met else (Reason(Verdict.HOLD, rule, "", said, command=command),)
+    return Threshold(rule, "", limit, measured, True if met else None), reasons
+
+
+def _trace(release: str) -> str:
     return f"crashpath coverage --trace DIR --release {quote(release)}"
 
 
-def _hold(rule: str, subject: str, said: str, command: str) -> Reason:
-    return Reason(Verdict.HOLD, rule, subject, said, command=command)
+def _drill(what: str, release: str) -> str:
+    return f"crashpath drill {what} --model DIR --release {quote(release)}"
+
+
+def _limit(share: float) -> str:
+    """Return a limit as it was written: none is rounded to 100 %."""
+    return f"{100 * share:.{_DIGITS}g} %"
+
+
+def _days(days: float) -> str:
+    return "1 day" if days == 1 else f"{days:,g} days"
