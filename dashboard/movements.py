@@ -71,7 +71,7 @@ def movements(
 
 
 def _can_be(tally: Tally) -> bool:
-    return 0 < tally.tried and tally.primary <= tally.tried
+    return tally.tried > 0 and tally.primary <= tally.tried
 
 
 def _counted(side: Side, base: Side | None, level: str) -> dict[str, _Counted]:
