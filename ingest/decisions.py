@@ -187,7 +187,9 @@ def hold(session: Session) -> int:
 
     Whoever read clusters in an earlier transaction and wants to write compares it with what ``last`` was then.
     """
-    session.execute(select(Project.id).with_for_update())  # a row lock on a server; SQLite writers are alone anyway
+    # A row lock on a server; SQLite writers are alone anyway. Read to its end: a cursor that is left open would keep
+    # SQLite's snapshot over the commit, and this connection from writing until something collects it.
+    session.execute(select(Project.id).with_for_update()).all()
     return last(session)
 
 
