@@ -189,6 +189,21 @@ def test_evidence_of_another_release(store: Store) -> None:
     assert proof(store, release="2.0").red == (OOM,)
 
 
+def test_evidence_of_a_clock_that_is_ahead(store: Store) -> None:
+    """A run or drill that is some hours ahead is of now; one of days to come is none."""
+    trace(store, days=-3)
+    drill(store, days=-2)
+    assert proof(store).shares == ()
+    drill(store, days=-0.1)
+    assert proof(store).age_days == 0.0
+    assert {one.name: one.covered for one in proof(store).shares} == {
+        "main": 0,
+        "fallback": 0,
+        "routes": 0,
+        "drills": 1,
+    }
+
+
 def test_drills_alone(store: Store) -> None:
     """Without a traced run shares are of what drills have shown of the model that was drilled last."""
     drill(store, days=2, model_hash="old", routes=[("infer:oom_host -> fallback:answered", 2), ("main:answered", 5)])
@@ -275,6 +290,7 @@ def test_a_red_drill_is_mended_by_a_later_one(any_store: Store) -> None:
     drill(any_store, True, days=2, fault="model-killed", model_hash="def")
     assert proof(any_store).red == (OOM,)
     drill(any_store, True, days=1, model_hash="def")
+    drill(any_store, False, days=0.9, release="2.0")  # of the artefacts that this release has no longer
     assert met(any_store, DEFAULT, "coverage.red_drill") == "none of 4 drills"
     drill(any_store, False, days=0.5, model_hash="def")
     drill(any_store, True, days=0.1, release="2.0", model_hash="def")
@@ -319,7 +335,8 @@ def test_drills_of_other_artefacts_contain_nothing(store: Store, tmp_path: Path)
     drill(store, days=3)
     assert proof(store).contained == 1
     trace(store, days=2, model_hash="def")
-    assert proof(store).contained == 0
+    drill(store, days=1)
+    assert (proof(store).contained, proof(store).age_days) == (0, 2.0)
 
 
 def test_the_commands_are_one_word_a_value(store: Store) -> None:
