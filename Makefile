@@ -7,7 +7,7 @@ export CRASHPATH_EVAL_DATA := $(EVAL_DATA)
 export ORT_DISABLE_TELEMETRY := 1
 
 .DEFAULT_GOAL := help
-.PHONY: help setup demo test lint dashboard corpus train bench screenshot clean
+.PHONY: help setup demo test lint dashboard corpus train bench replay screenshot clean
 
 help: ## list the targets
 	@grep -hE '^[a-z]+:.*##' $(MAKEFILE_LIST) | sed -E 's/:.*## /\t/' | expand -t 14
@@ -51,8 +51,11 @@ train: setup ## train the class classifier on the corpus and write its artefact
 bench: setup ## run every benchmark, print its tables, write benchmarks/results/
 	$(BIN)/python benchmarks/run.py
 
+replay: setup ## replay the account with its known rates; SEED=n moves them, SEEDS=5 runs five, PATHS=1 adds both paths
+	$(BIN)/python benchmarks/replay.py $(if $(SEEDS),--seeds $(SEEDS),--seed $(or $(SEED),0)) $(if $(PATHS),--paths)
+
 screenshot: setup ## take the pictures of docs/ in a real browser
 	$(BIN)/python benchmarks/screenshot.py
 
 clean: ## remove the virtual environment and what the tools left
-	rm -rf .venv .typing build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo-out
+	rm -rf .venv .typing build *.egg-info .mypy_cache .ruff_cache .pytest_cache .import_linter_cache demo-out replay-out

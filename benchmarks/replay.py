@@ -33,6 +33,7 @@ from tables import ROOT
 
 OUT = ROOT / "replay-out"
 POLICY = ROOT / "benchmarks" / "replay_policy.toml"
+NEXT_POLICY = ROOT / "benchmarks" / "replay_next_policy.toml"
 SURELY = 0.9 * LIMIT
 """Up to this rate 150,000 attempts have to show that a release is under the limit; nearer to it, HOLD is right too."""
 
@@ -56,9 +57,9 @@ def night(folder: Path) -> dict[str, Any]:
     return _json(0, "nightly", "logs", *attempts, "--db", url(folder), "--json", cwd=folder)
 
 
-def review(folder: Path, release: str, baseline: str) -> dict[str, Any]:
+def review(folder: Path, release: str, baseline: str, policy: Path = POLICY) -> dict[str, Any]:
     """Review a release; the exit code has to be the one of the verdict that is given."""
-    arguments = ("review", "--release", release, "--baseline", baseline, "--policy", POLICY, "--db", url(folder))
+    arguments = ("review", "--release", release, "--baseline", baseline, "--policy", policy, "--db", url(folder))
     _say(f"the review of {release} in {folder.name}")
     return _json(None, *arguments, "--json", cwd=folder)
 
@@ -106,7 +107,9 @@ def replay(seed: int, out: Path = OUT, attempts: int = ATTEMPTS, logs: int = CRA
     told = night(crash_logs)
     judged = (
         judge("all attempts", main, (GO,) if truth.after.rate <= SURELY else (GO, HOLD)),
-        judge("the planted regression", review(regressed, truth.planted.name, after), (NO_GO,), names=PLANTED),
+        judge(
+            "the planted regression", review(regressed, truth.planted.name, after, NEXT_POLICY), (NO_GO,), names=PLANTED
+        ),
         judge("a hundredth of them", review(small, after, before), (HOLD,), needed=True),
     )
     drawn = json.loads((whole / "truth.json").read_text(encoding="utf-8"))["releases"]

@@ -14,6 +14,7 @@ from crashpath.ingest.entries import end_messages
 from crashpath.ingest.event_text import event_root
 from crashpath.ingest.model import Analysis, Facts, Parsed, Record, Role, Root, Signature, Variant
 from crashpath.ingest.parse import parse
+from crashpath.ingest.phases import in_circumstances
 from crashpath.ingest.piece import Format
 from crashpath.ingest.redact import redact
 from crashpath.ingest.root import find_root
@@ -58,10 +59,13 @@ class Analyser:
         else:
             self._memo.move_to_end(key)
         facts = record.facts.over(Facts(phase=known.root.phase))
+        root = known.root
+        if facts.phase != root.phase:  # who wrote the record knows what was going on, where the stack does not show it
+            root = replace(root, failure_class=in_circumstances(root.failure_class, "", facts.phase))
         return Analysis(
             record=replace(record, text=known.text, facts=facts),
             parsed=known.parsed,
-            root=known.root,
+            root=root,
             variant=known.variant,
             signature=known.signature,
             redactions=known.redactions,

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import NamedTuple
 
 from crashpath.ingest.facts import facts_in
-from crashpath.ingest.lines import NO_FACTS, Line
+from crashpath.ingest.lines import NO_FACTS, Line, inner_lines
 from crashpath.ingest.model import Facts, Mark, Record
 
 RECORD_BYTES = 256 * 1024
@@ -45,14 +45,17 @@ def trim_bounds(kept: list[Kept]) -> tuple[int, int]:
 
 def make_record(kept: list[Kept], source: str, facts: Facts, first: int, truncated: bool) -> Record:
     """Join lines to a record. ``first`` is the line whose time is the failure's, where it has one."""
-    text = "\n".join(item.line.text for item in kept)
     marked = any(not item.line.bare for item in kept)
+    texts: list[str] = []
     marks: list[Mark] = []
     for item in kept:
-        line = item.line
-        if marked:
-            mark = Mark(line.level, line.writer, item.at)
-            marks.extend([mark] * (line.text.count("\n") + 1))
+        outer = item.line
+        for n, line in enumerate(inner_lines(outer.text) if "\n" in outer.text else (outer,)):
+            texts.append(line.text)
+            if marked:  # the level outside is that of the first line; what follows has its own or none
+                mark = Mark(line.level or (outer.level if n == 0 else None), outer.writer, item.at)
+                marks.extend([mark] * (line.text.count("\n") + 1))
+    text = "\n".join(texts)
     if len(text) > RECORD_BYTES:
         text, marks = _cut(text, marks)
         truncated = True

@@ -74,6 +74,21 @@ def _open(outer: Stripped, deeper: int) -> Line:
     return Line(inner.text + newline + rest, level, writer, outer.stamp or inside.stamp or inner.stamp, facts)
 
 
+def inner_lines(text: str) -> list[Line]:
+    """Return the lines of a text that one line of a logger carried, without prefixes of their own.
+
+    A collector's JSON holds what a program printed, with the prefixes that its own loggers and runtimes put there.
+    The lines of each writer stand together.
+    """
+    kept: dict[str | None, list[Line]] = {}
+    writer: str | None = None
+    for piece in text.replace("\r\n", "\n").split("\n"):
+        line = peel(visible(piece) if "\r" in piece else piece)
+        writer = writer if line.bare else line.writer
+        kept.setdefault(writer, []).append(line)
+    return [line for group in kept.values() for line in group]
+
+
 def decode(data: bytes) -> str | None:
     """Return a line as text, bad bytes written as ``\\xNN``; ``None`` where it is no text at all.
 

@@ -68,3 +68,13 @@ def test_a_line_with_a_time_of_its_own_is_no_part_of_a_message_without_one() -> 
     stamped = "".join(f"2026-03-01T00:00:02Z {line}\n" for line in [*bare.splitlines(), "and a second line of it"])
     record = one_record(stamped, source="x", options=OPTIONS)
     assert analyser.analyse(record).parsed.chain[0].message == f"{ALONE}\nand a second line of it"
+
+
+@pytest.mark.parametrize(("phase", "expected"), [("load", "load_timeout"), ("infer", "hang")])
+def test_a_record_that_names_its_phase_says_what_hung(phase: str, expected: str) -> None:
+    """The same words are a hang, or a model that was not ready in time; the memo of the text keeps neither."""
+    analyser = Analyser(RULES, redacting=False)
+    for told, wanted in (("infer", "hang"), (phase, expected)):
+        text = f'{{"level": "error", "phase": "{told}", "msg": "[CRITICAL] WORKER TIMEOUT (pid:4084)"}}'
+        record = one_record(text, source="x", options=SplitOptions())
+        assert analyser.analyse(record).root.failure_class == wanted

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from datetime import UTC, datetime
@@ -513,3 +514,15 @@ def test_a_trace_within_one_entry_is_known_by_its_exception() -> None:
     wrapped = entry.format(3, trace, "ray.exceptions.RayTaskError(ValueError): ray::embed()\\nValueError: empty vector")
     assert len(texts(first + wrapped)) == 1
     assert len(texts(first + entry.format(3, trace, "KeyError: 'a'\\nnothing more"))) == 2
+
+
+def test_what_a_collector_carried_is_read_without_the_prefixes_inside() -> None:
+    """One JSON line holds what a container printed: each line of it has the prefix of its own runtime."""
+    inside = "".join(
+        f"2026-02-01T10:00:0{n}.000000Z stderr F {line}\n"
+        for n, line in enumerate(complete("ValueError: tokenizer.json: unknown token").splitlines())
+    )
+    (record,) = records(json.dumps({"time": "2026-02-01T10:00:09Z", "level": "error", "message": inside}) + "\n")
+    assert "stderr F" not in record.text
+    assert record.text.rstrip().endswith("ValueError: tokenizer.json: unknown token")
+    assert len(record.marks) in (0, record.text.count("\n") + 1)
