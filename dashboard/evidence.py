@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -135,7 +136,7 @@ def _known(
         _unheard([row for row in now_counts if row.attempts], [ear for ear in ears if ear.release == release]),
         (
             sum(row.attempts for row in counts if row.day > today),
-            sum(cell.attempts for cell in cells if cell.day > today),
+            _by_unit((cell for cell in cells if cell.day > today), "load").total(),
         ),
         days[0] if days else None,
         days[-1] if days else None,
@@ -144,27 +145,49 @@ def _known(
 
 def _untold(told: Sequence[str], cells: Sequence[FailedCell]) -> dict[str, int]:
     """Return failures by unit of which no attempts are told. A load that counts on deployments is not untold."""
-    out = {unit: sum(cell.attempts for cell in cells if cell.unit == unit) for unit in UNITS if unit not in told}
-    if "deployment" in told or "load" in told:
-        out.pop("deployment", None)
-        out.pop("load", None)
-    elif "deployment" in out and "load" in out:  # a failure to load is counted under both
-        out.pop("deployment")
+    counted = _by_unit(cells, "deployment" if "deployment" in told else "load")
+    units = [unit for unit in UNITS if unit not in told]
     if not told:
-        out[UNKNOWN] = sum(cell.attempts for cell in cells if cell.unit == UNKNOWN)
-    return {unit: count for unit, count in out.items() if count}
+        units.append(UNKNOWN)
+    return {unit: counted[unit] for unit in units if counted[unit]}
+
+
+def _by_unit(cells: Iterable[FailedCell], first: str) -> Counter[str]:
+    """Count failures by unit, those that count on deployments and on loads under the ``first`` of both alone.
+
+    Cells do not say which these are: of one day, cohort and cluster as many as both have.
+    """
+    counted: Counter[str] = Counter()
+    places: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
+    for cell in cells:
+        if cell.unit in ("deployment", "load"):
+            place = (cell.day, cell.release, cell.platform, cell.model, cell.cluster)
+            places[place][cell.unit] += cell.attempts
+        else:
+            counted[cell.unit] += cell.attempts
+    second = "load" if first == "deployment" else "deployment"
+    for units in places.values():
+        counted[first] += units[first]
+        counted[second] += max(0, units[second] - units[first])
+    return counted
 
 
 def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tuple[Unheard, ...]:
+    last: dict[Cohort, date | None] = {}
     missed: dict[tuple[Cohort, str, date | None], int] = {}
-    last_looks: dict[Cohort, date | None] = {}  # there are many days of each cohort
     for row in counts:
         cohort = Cohort(row.platform, row.model)
-        if cohort not in last_looks:
-            last_looks[cohort] = _last_look(cohort, ears)
-        last = last_looks[cohort]
-        if last is None or row.day > last:
-            missed[cohort, row.unit, last] = missed.get((cohort, row.unit, last), 0) + row.attempts
+        if cohort not in last:
+            looks = (
+                ear.last_at.date()
+                for ear in ears
+                if may_be(ear.platform, row.platform) and may_be(ear.model, row.model)
+            )
+            last[cohort] = max(looks, default=None)
+        since = last[cohort]
+        if since is None or row.day > since:
+            key = (cohort, row.unit, since)
+            missed[key] = missed.get(key, 0) + row.attempts
     return tuple(
         Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in sorted(missed.items(), key=str)
     )

@@ -9,6 +9,7 @@ import pytest
 
 from crashpath.dashboard.evalues import (
     above_limit,
+    attempts_to_compare,
     attempts_to_decide,
     below_limit,
     either,
@@ -64,6 +65,43 @@ def test_nothing_tried_says_nothing() -> None:
     """Without attempts on either side there is no evidence in any direction."""
     assert above_limit(0, 0, 0.01) == below_limit(0, 0, 0.01) == worse_than(0, 0, 5, 100, 1.0) == 0.0
     assert worse_than(5, 100, 0, 0, 1.0) == no_worse_than(5, 100, 0, 0, 1.0) == 0.0
+
+
+def test_counts_that_cannot_be_say_nothing() -> None:
+    """More failures than attempts, on either side, are evidence in no direction, and no number of attempts is told."""
+    assert above_limit(101, 100, 0.01) == below_limit(101, 100, 0.01) == 0.0
+    for test in (worse_than, no_worse_than):
+        assert test(101, 100, 1, 1000, 1.0) == test(10, 100, 1001, 1000, 1.0) == 0.0
+        assert test(100, 100, 1, 1000, 1.0) != 0.0
+        assert test(10, 100, 1000, 1000, 1.0) != 0.0
+    assert attempts_to_decide(101, 100, 0.01, 0.05) is None
+    assert attempts_to_compare(101, 100, 1, 1000, 1.0, 0.05) is None
+    assert attempts_to_compare(1, 100, 1001, 1000, 1.0, 0.05) is None
+    assert attempts_to_compare(1, 100, 0, 0, 1.0, 0.05) is None
+    assert above_limit(100, 100, 0.01) > BAR
+
+
+def test_failures_apart_can_make_counts_that_cannot_be() -> None:
+    """Where what stands apart is more than all attempts leave room for, nothing is needed that anyone could tell."""
+    assert attempts_to_decide(3, 100, 0.01, 0.05, 97) is not None
+    assert attempts_to_decide(3, 100, 0.01, 0.05, 98) is None
+    assert attempts_to_compare(3, 100, 60, 1000, 1.0, 0.05, 97) is not None
+    assert attempts_to_compare(3, 100, 60, 1000, 1.0, 0.05, 98) is None
+    assert attempts_to_decide(0, 0, 0.01, 0.05, 1) is None
+
+
+@pytest.mark.parametrize(("failures", "ratio"), [(0, 1.25), (20, 1.25), (400, 2.0)])
+def test_the_number_needed_settles_a_comparison(failures: int, ratio: float) -> None:
+    """At the rate so far it is shown after as many attempts more, and not after half of them."""
+    needed = attempts_to_compare(failures, 4000, 200, 8000, ratio, 0.05)
+    assert needed is not None
+
+    def shown(more: int) -> float:
+        counts = (failures * (1 + more / 4000), 4000 + more, 200, 8000, ratio)
+        return max(worse_than(*counts), no_worse_than(*counts))
+
+    assert shown(needed) >= BAR
+    assert needed == 0 or shown(needed // 2) < BAR
 
 
 def test_the_number_needed_is_the_number_that_decides() -> None:
