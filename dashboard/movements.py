@@ -15,11 +15,11 @@ from datetime import date
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.stats import binom
-from statsmodels.stats.multitest import multipletests
+from scipy.special import bdtr, bdtrc
 
 from crashpath.dashboard.evidence import ClusterFacts
 from crashpath.dashboard.figures import percent, times
+from crashpath.dashboard.holm import corrected
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.review_model import Change, Movement
 from crashpath.dashboard.sides import Group, Side, Tally
@@ -138,18 +138,18 @@ def _tails(counts: Sequence[tuple[int, int]], now: int, then: int) -> tuple[Chan
     """
     here, there = np.array(counts, dtype=np.int64).reshape(-1, 2).T
     share = now / (now + then)
-    return binom.sf(here - 1, here + there, share), binom.cdf(here, here + there, share)
+    more = np.where(here > 0, bdtrc(np.maximum(here, 1) - 1, here + there, share), 1.0)
+    return more, np.asarray(bdtr(here, here + there, share))
 
 
 def _corrected(tested: Sequence[_Found], alpha: float) -> list[_Found]:
     """Correct for all that were tested; what is new and often enough stays, as that it is there needs no test."""
     if not tested:
         return []
-    reject, corrected, _, _ = multipletests([one.p for one in tested], alpha=alpha, method="holm")
     return [
         replace(one, p=float(p))
-        for one, p, shown in zip(tested, corrected, reject, strict=True)
-        if shown or one.change is Change.NEW
+        for one, p in zip(tested, corrected([one.p for one in tested]), strict=True)
+        if p <= alpha or one.change is Change.NEW
     ]
 
 

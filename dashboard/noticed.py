@@ -22,8 +22,9 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from crashpath.dashboard.history import Days, History, read_history, together
+from crashpath.dashboard.holm import rejected
 from crashpath.dashboard.plurals import many
-from crashpath.dashboard.rhythm import holm, more, silence
+from crashpath.dashboard.rhythm import more, silence
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.classes import CLASSES
 from crashpath.ingest.outbox import Thing
@@ -156,7 +157,7 @@ def _spiking(seen: _Seen) -> Iterator[Thing]:
                 tests.append((row, history.clusters[row.number]))
     tests += [(name, _sum(history, of_class[name])) for name in sorted(of_class)]
     before = [history.before(days, day, rules.spike_days, heard=True) for _, days in tests]
-    shown = holm(more([days.get(day, 0) for _, days in tests], before), rules.alpha)
+    shown = rejected(more([days.get(day, 0) for _, days in tests], before), rules.alpha)
     found = [test for test, stands in zip(tests, shown, strict=True) if stands and _often(test[1], day, rules)]
     loud = {row.id for row, _ in found if isinstance(row, ClusterRow)} | set(seen.loud)
     loud |= {row.id for row in seen.rows if seen.made.get(row.number, day) > day}  # it was told of the whole
@@ -202,7 +203,7 @@ def _fixed(seen: _Seen) -> Iterator[Thing]:
             yield _thing("fixed", row, row.resolved_in, words)
     quiet = list(_steady(seen))
     p_values = silence([seen.history.heard_after(last) for _, last, _ in quiet], [before for *_, before in quiet])
-    for (row, last, before), stands in zip(quiet, holm(p_values, seen.rules.alpha), strict=True):
+    for (row, last, before), stands in zip(quiet, rejected(p_values, seen.rules.alpha), strict=True):
         if stands:
             words = f"not seen since {last}, {sum(before) / len(before):.3g} crashes a day before"
             yield _thing("fixed", row, str(last), words)

@@ -47,16 +47,6 @@ def silence(silent: Sequence[int], before: Sequence[Sequence[int]]) -> P:
     return np.where(lengths >= FEWEST_DAYS, p, 1.0)
 
 
-def holm(p_values: Sequence[float] | P, alpha: float) -> list[bool]:
-    """Tell which of several findings stand when all of them were looked at (Holm, 1979)."""
-    if not len(p_values):
-        return []
-    from statsmodels.stats.multitest import multipletests  # its import takes half a second, which most nights need not
-
-    reject, *_ = multipletests(list(p_values), alpha=alpha, method="holm")
-    return [bool(one) for one in reject]
-
-
 def _scale(several: Sequence[P]) -> P:
     """Return each one's dispersion, where that is less the mean one of those that have any counts, and at least 1."""
     own = np.array([one.var(ddof=1) / one.mean() if len(one) > 1 and one.any() else np.nan for one in several])

@@ -12,9 +12,8 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from statsmodels.stats.multitest import multipletests
-
 from crashpath.dashboard.evalues import e_value, p_value
+from crashpath.dashboard.holm import rejected
 from crashpath.dashboard.question import BUDGET, Family, Question
 from crashpath.dashboard.review_model import Reason, Threshold, Verdict
 
@@ -37,7 +36,7 @@ def answers(asked: Iterable[Question], alpha: float) -> tuple[Answer, ...]:
         places = [place for place, one in enumerate(everything) if one.family is family]
         if places:
             chances = [p_value(everything[place].bad) for place in places]
-            shown = multipletests(chances, alpha=alpha * share, method="holm")[0]
+            shown = rejected(chances, alpha * share)
             bad |= {place for place, is_bad in zip(places, shown, strict=True) if is_bad}
     bar = -math.log(alpha)
 

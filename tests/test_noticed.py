@@ -10,8 +10,9 @@ import pytest
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
+from crashpath.dashboard.holm import rejected
 from crashpath.dashboard.noticed import Noticed, Rules, notice
-from crashpath.dashboard.rhythm import holm, more, silence
+from crashpath.dashboard.rhythm import more, silence
 from crashpath.ingest import outbox
 from crashpath.ingest.clusters import create_cluster
 from crashpath.ingest.lineage import end_in
@@ -293,4 +294,4 @@ def test_silence_grows_more_telling() -> None:
     assert long < short < rare <= 1
     assert silence([10, 0], [[9] * 6, [3] * 28]).tolist() == [1.0, 1.0]
     assert more([99], [[1] * 6]).tolist() == more([0], [[3] * 28]).tolist() == [1.0]
-    assert holm(silence([], []), 0.01) == holm(more([], []), 0.01) == []
+    assert rejected(silence([], []), 0.01) == rejected(more([], []), 0.01) == []
