@@ -59,6 +59,7 @@ BENCHMARKS = (
     Benchmark(
         "verdicts", "false verdicts with a look each night for 60 nights, and what is found, beside Fisher's test"
     ),
+    Benchmark("reviews", "what a release review costs over 0.1 to 1 M crashes, and how it grows"),
     Benchmark("exactly_once", "killed anywhere and run again: nothing lost, nothing twice"),
     Benchmark("memory", "growth of the process while a big log is read"),
     Benchmark("peak", "predicted against measured peak memory of both paths"),
