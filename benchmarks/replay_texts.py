@@ -15,7 +15,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timedelta
 
-from mix import clocked, corpus, varied
+from mix import clocked, corpus, models, varied
 from tables import ROOT
 
 RETRIED, KERNEL_TOO, KERNEL_ONLY = 0.04, 0.10, 0.15
@@ -27,6 +27,7 @@ PHASES = ("prepare", "load", "warmup")
 _HOSTS = re.compile(r"\b(infer|node|gpu|edge)-\d\d\b")
 _PODS = re.compile(r"(?<=-)(?:x7k2p|q9d4z|hjw2v|m4x8t)\b")
 _DATES = re.compile(r"\b20\d\d-\d\d-\d\d(?=[T ])")
+_MADE = r"(?:bert|swin|gpt|clip|nomic)-(?:small|base|rank|intent)-v\d"  # the names that mix gives to models
 _POD_LETTERS = "bcdfghjklmnpqrstvwxz2456789"
 
 
@@ -105,6 +106,7 @@ class Teller:
         """``kernel`` are logs of OOM kills by the kernel."""
         self._samples = samples
         self._kernel = kernel
+        self._models = re.compile(rf"(?<![\w.-])(?:{'|'.join(filter(None, sorted(models())))}|{_MADE})(?![\w-])")
         self.rng = rng
 
     def deployment(self, failure: Failure, release: str, cohort: Cohort) -> Iterator[Told]:
@@ -115,7 +117,7 @@ class Teller:
         sample = rng.choice(self._kernel if only_kernel else self._samples[failure.failure_class])
         fields = self._fields(release, cohort, failure.attempt)
         fields["phase"] = sample.phase if sample.phase in PHASES else "load"
-        text = self._text(sample, failure.at)
+        text = self._text(sample, failure.at, cohort)
         yield _told(failure, failure.at, fields, text, "kernel" if only_kernel else "own", sample)
         if rng.random() < RETRIED:
             at = failure.at
@@ -126,7 +128,7 @@ class Teller:
             witness = rng.choice(self._kernel)
             at = failure.at + timedelta(seconds=rng.uniform(0.1, 2))
             fields = {**fields, "logger": "node-agent"}
-            yield _told(failure, at, fields, self._text(witness, at), "kernel", witness)
+            yield _told(failure, at, fields, self._text(witness, at, cohort), "kernel", witness)
 
     def crash(self, failure: Failure, cohort: Cohort, release: str) -> Told:
         """Return the line of one crash log."""
@@ -134,7 +136,7 @@ class Teller:
         fields = self._fields(release, cohort, "")
         if sample.phase != "unknown":
             fields["phase"] = sample.phase
-        return _told(failure, failure.at, fields, self._text(sample, failure.at), "own", sample)
+        return _told(failure, failure.at, fields, self._text(sample, failure.at, cohort), "own", sample)
 
     def _fields(self, release: str, cohort: Cohort, attempt: str) -> dict[str, str]:
         rng = self.rng
@@ -143,9 +145,11 @@ class Teller:
         fields |= {"model": cohort.model, "host": f"node-{rng.randint(1, 96):02}", "pod": pod}
         return fields | ({"attempt_id": attempt} if attempt else {})
 
-    def _text(self, sample: Sample, at: datetime) -> str:
+    def _text(self, sample: Sample, at: datetime, cohort: Cohort) -> str:
+        """Return a text with other values; the program names the model that the controller names."""
         rng = self.rng
         text = _DATES.sub(f"{at:%Y-%m-%d}", varied(sample.text, rng))
+        text = self._models.sub(cohort.model, text)
         node, pod = f"{rng.randint(1, 96):02}", "".join(rng.choices(_POD_LETTERS, k=5))
         return _PODS.sub(pod, _HOSTS.sub(lambda found: f"{found[1]}-{node}", text))
 
