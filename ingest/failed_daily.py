@@ -106,8 +106,10 @@ def _claim(store: Store, token: int, fence: Callable[[Session], None] | None) ->
     with store.write() as session:
         if fence is not None:
             fence(session)
-        session.execute(select(StaleDay.day).order_by(StaleDay.day).with_for_update()).all()
-        stale = set(session.scalars(update(StaleDay).values(touched=token).returning(StaleDay.day)))
+        stale = set(session.scalars(select(StaleDay.day).order_by(StaleDay.day).with_for_update()).all())
+        # Only these: a day that came meanwhile would be locked out of order, and two could wait for each other.
+        for chunk in chunks(sorted(stale)):
+            session.execute(update(StaleDay).where(StaleDay.day.in_(chunk)).values(touched=token))
     with store.read() as session:  # only now: whoever wrote before the claim is seen, whoever writes after it undoes it
         linked = _linked(session, stale)
     if linked:

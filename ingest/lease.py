@@ -112,7 +112,7 @@ class Lease:
             self._refuse_held(session.get(Row, self._name), self._clock())
             # A server lets others in beside us: of several that found it free or gone only one may go on.
             session.expunge_all()
-            session.execute(select(Project.id).with_for_update())
+            session.execute(select(Project.id).with_for_update()).all()
             row, now = session.get(Row, self._name), self._clock()
             self._refuse_held(row, now)
             if row is not None:

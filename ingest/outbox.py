@@ -106,7 +106,7 @@ def claim(session: Session, place: str, *, now: datetime, every: float = 0.0, ag
     Less than ``every`` seconds after the last claim that may have been told, all is left waiting. ``again`` also claims
     what was claimed and not settled, for a place where telling twice does no harm.
     """
-    session.execute(select(Project.id).with_for_update())  # one after the other on a server, too
+    session.execute(select(Project.id).with_for_update()).all()  # one after the other on a server, too
     if every and _since(session, place, now) < timedelta(seconds=every):
         return None
     states = ("waiting", "sending") if again else ("waiting",)
