@@ -29,10 +29,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from functools import cache, lru_cache
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import logsumexp, xlog1py, xlogy
+from scipy.special import xlog1py, xlogy
 
 Grid = NDArray[np.float64]
 
@@ -49,9 +50,7 @@ def above_limit(failures: float, attempts: float, limit: float) -> float:
     """Return the log e-value against *the rate is at most* ``limit``. 0 where nothing was tried."""
     if not _can_be(failures, attempts) or not 0 < limit < 1:
         return 0.0
-    far = min(_FARTHEST * limit, 0.98 * (1 - limit))
-    rates = limit + np.geomspace(min(_NEAREST * limit * 4, far / 4), far, _POINTS)
-    return _mixture(failures, attempts, limit, rates)
+    return _mixture(failures, attempts, limit, _above(limit))
 
 
 def below_limit(failures: float, attempts: float, limit: float) -> float:
@@ -65,8 +64,7 @@ def worse_than(failures: float, attempts: float, base_failures: float, base_atte
     """Return the log e-value against *the rate is at most* ``ratio`` *times the baseline's*."""
     if not _can_be(failures, attempts) or not _can_be(base_failures, base_attempts):
         return 0.0
-    up = np.geomspace(1.05, 20.0, _POINTS)
-    return _conditional(failures, attempts, base_failures + 1, base_attempts, ratio, ratio * up)
+    return _conditional(failures, attempts, base_failures + 1, base_attempts, ratio, ratio * _up())
 
 
 def no_worse_than(failures: float, attempts: float, base_failures: float, base_attempts: float, ratio: float) -> float:
@@ -131,15 +129,33 @@ def _can_be(failures: float, attempts: float) -> bool:
     return attempts > 0 and failures <= attempts
 
 
+@lru_cache(maxsize=256)  # a review asks thousands of questions of a few limits
+def _above(limit: float) -> Grid:
+    """Rates above a limit."""
+    far = min(_FARTHEST * limit, 0.98 * (1 - limit))
+    return limit + np.geomspace(min(_NEAREST * limit * 4, far / 4), far, _POINTS)
+
+
+@cache
+def _up() -> Grid:
+    """Ratios above the one that is allowed, as multiples of it."""
+    return np.geomspace(1.05, 20.0, _POINTS)
+
+
+@cache
 def _down() -> Grid:
     """Shares of a limit below 1: half of the weight even, for rates far below it, half close to it."""
     return np.concatenate([np.linspace(0.0, 0.97, _POINTS), 1 - np.geomspace(_NEAREST, 1.0, _POINTS)])
 
 
+def _log_mean(logs: Grid) -> float:
+    return float(np.logaddexp.reduce(logs)) - math.log(len(logs))
+
+
 def _mixture(failures: float, attempts: float, limit: float, rates: Grid) -> float:
     of_rates = xlogy(failures, rates) + xlog1py(attempts - failures, -rates)
     of_limit = xlogy(failures, limit) + xlog1py(attempts - failures, -limit)
-    return float(logsumexp(of_rates) - math.log(len(rates)) - of_limit)
+    return _log_mean(of_rates) - float(of_limit)
 
 
 def _conditional(
@@ -149,7 +165,7 @@ def _conditional(
         return 0.0
     both = failures + base_failures
     exposure = math.log(ratio * attempts + base_attempts) - np.log(ratios * attempts + base_attempts)
-    return float(logsumexp(xlogy(failures, ratios / ratio) + both * exposure) - math.log(len(ratios)))
+    return _log_mean(xlogy(failures, ratios / ratio) + both * exposure)
 
 
 def _until(decided: Callable[[int], bool]) -> int | None:

@@ -193,13 +193,6 @@ def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tup
     )
 
 
-def _last_look(cohort: Cohort, ears: Iterable[HeardCohort]) -> date | None:
-    looks = (
-        ear.last_at.date() for ear in ears if may_be(ear.platform, cohort.platform) and may_be(ear.model, cohort.model)
-    )
-    return max(looks, default=None)
-
-
 def _nameless(known: Known, cells: Sequence[FailedCell]) -> dict[str, int]:
     if known.release == UNKNOWN:  # they are its own
         return {}

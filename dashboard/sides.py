@@ -193,10 +193,13 @@ def _cohorts(rows: Sequence[AttemptCount], cells: Sequence[FailedCell]) -> tuple
     for row in rows:
         sums[Cohort(row.platform, row.model)].count(row)
     homes = frozenset(sums)
+    fitting: dict[Cohort, list[Cohort]] = {}  # there are many cells of each
     vague = 0
     for cell in cells:
         named = Cohort(cell.platform, cell.model)
-        fits = _fits(named, homes)
+        if named not in fitting:
+            fitting[named] = _fits(named, homes)
+        fits = fitting[named]
         if len(fits) > 1:
             vague += cell.attempts
             continue
