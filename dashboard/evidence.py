@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
@@ -12,13 +12,13 @@ from sqlalchemy.orm import Session
 
 from crashpath.dashboard.review_model import Cohort
 from crashpath.dashboard.review_words import clean
-from crashpath.dashboard.sides import Side, make_side, units_told
+from crashpath.dashboard.sides import Group, Side, make_side, units_told
 from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
-from crashpath.ingest.failed_read import FailedCell, failed_cells
 from crashpath.ingest.failed_read import releases as known_releases
+from crashpath.ingest.failed_sums import FailedCohort, counted_alone, failed_clusters, failed_cohorts
 from crashpath.ingest.heard import HeardCohort, heard
 from crashpath.ingest.nights import NightSeen, last_night
 from crashpath.ingest.schema import UNKNOWN, may_be
@@ -98,10 +98,10 @@ class Evidence:
 def gather(session: Session, release: str, baseline: str | None, *, at: datetime) -> Evidence:
     """Read what is known. ``at`` is now: what is dated later than its UTC day is not counted."""
     names = (release,) if baseline is None else (release, baseline)
-    cells = failed_cells(session, releases=(*names, UNKNOWN))
+    cells = failed_cohorts(session, (*names, UNKNOWN))
     counts = attempt_counts(session, releases=names)
     ears = heard(session, names)
-    known = {name: _known(name, cells, counts, ears, at) for name in names}
+    known = {name: _known(session, name, cells, counts, ears, at) for name in names}
     clusters = _clusters(session, known[release], None if baseline is None else known[baseline])
     return Evidence(
         release=known[release],
@@ -116,8 +116,9 @@ def gather(session: Session, release: str, baseline: str | None, *, at: datetime
 
 
 def _known(
+    session: Session,
     release: str,
-    all_cells: Sequence[FailedCell],
+    all_cells: Sequence[FailedCohort],
     all_counts: Sequence[AttemptCount],
     ears: Sequence[HeardCohort],
     at: datetime,
@@ -131,44 +132,47 @@ def _known(
     days = sorted({row.day for row in now_counts} | {cell.day for cell in now_cells})
     return Known(
         release,
-        tuple(make_side(release, unit, now_cells, now_counts) for unit in told),
-        _untold(told, now_cells),
+        tuple(
+            make_side(release, unit, now_cells, now_counts, _groups(session, release, unit, now_counts))
+            for unit in told
+        ),
+        _untold(session, told, now_cells),
         _unheard([row for row in now_counts if row.attempts], [ear for ear in ears if ear.release == release]),
         (
             sum(row.attempts for row in counts if row.day > today),
-            _by_unit((cell for cell in cells if cell.day > today), "load").total(),
+            _by_unit(session, [cell for cell in cells if cell.day > today], "load").total(),
         ),
         days[0] if days else None,
         days[-1] if days else None,
     )
 
 
-def _untold(told: Sequence[str], cells: Sequence[FailedCell]) -> dict[str, int]:
+def _groups(session: Session, release: str, unit: str, counts: Sequence[AttemptCount]) -> tuple[Group, ...]:
+    """Return the failures of each cluster on the days of which attempts are told."""
+    days = sorted({row.day for row in counts if row.unit == unit})
+    units = {unit, UNKNOWN} if units_told(counts) == (unit,) else {unit}
+    found = failed_clusters(session, release, units, days, days[-1])
+    return tuple(Group(one.cluster, one.failure_class, one.attempts, one.last) for one in found)
+
+
+def _untold(session: Session, told: Sequence[str], cells: Sequence[FailedCohort]) -> dict[str, int]:
     """Return failures by unit of which no attempts are told. A load that counts on deployments is not untold."""
-    counted = _by_unit(cells, "deployment" if "deployment" in told else "load")
+    counted = _by_unit(session, cells, "deployment" if "deployment" in told else "load")
     units = [unit for unit in UNITS if unit not in told]
     if not told:
         units.append(UNKNOWN)
     return {unit: counted[unit] for unit in units if counted[unit]}
 
 
-def _by_unit(cells: Iterable[FailedCell], first: str) -> Counter[str]:
-    """Count failures by unit, those that count on deployments and on loads under the ``first`` of both alone.
-
-    Cells do not say which these are: of one day, cohort and cluster as many as both have.
-    """
+def _by_unit(session: Session, cells: Sequence[FailedCohort], first: str) -> Counter[str]:
+    """Count failures of one release by unit, those of deployments and of loads under the ``first`` of both alone."""
     counted: Counter[str] = Counter()
-    places: dict[tuple[object, ...], Counter[str]] = defaultdict(Counter)
     for cell in cells:
-        if cell.unit in ("deployment", "load"):
-            place = (cell.day, cell.release, cell.platform, cell.model, cell.cluster)
-            places[place][cell.unit] += cell.attempts
-        else:
-            counted[cell.unit] += cell.attempts
+        counted[cell.unit] += cell.attempts
     second = "load" if first == "deployment" else "deployment"
-    for units in places.values():
-        counted[first] += units[first]
-        counted[second] += max(0, units[second] - units[first])
+    if counted[first] and counted[second]:
+        days = [cell.day for cell in cells]
+        counted[second] = counted_alone(session, cells[0].release, second, first, min(days), max(days))
     return counted
 
 
@@ -193,7 +197,7 @@ def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tup
     )
 
 
-def _nameless(known: Known, cells: Sequence[FailedCell]) -> dict[str, int]:
+def _nameless(known: Known, cells: Sequence[FailedCohort]) -> dict[str, int]:
     if known.release == UNKNOWN:  # they are its own
         return {}
     found = {}

@@ -9,7 +9,7 @@ several units are told.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 
@@ -17,6 +17,7 @@ from crashpath.dashboard.review_model import Cohort, Measure
 from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.event_attempts import AttemptCount
 from crashpath.ingest.failed_read import FailedCell
+from crashpath.ingest.failed_sums import FailedCohort
 from crashpath.ingest.schema import UNKNOWN, may_be
 
 
@@ -120,7 +121,7 @@ class _Sums:
         else:
             self.left = (self.left or 0) + row.unanswered
 
-    def crash(self, cell: FailedCell) -> None:
+    def crash(self, cell: FailedCell | FailedCohort) -> None:
         self.logged += cell.attempts
         self.unanswered += cell.unanswered
         self.contained += cell.contained
@@ -153,8 +154,17 @@ def units_told(counts: Iterable[AttemptCount]) -> tuple[str, ...]:
     return tuple(unit for unit in UNITS if unit in told)
 
 
-def make_side(release: str, unit: str, cells: Sequence[FailedCell], counts: Sequence[AttemptCount]) -> Side:
-    """Set failures against attempts. Both are of this release; of the counts all units, none of a day to come."""
+def make_side(
+    release: str,
+    unit: str,
+    cells: Sequence[FailedCell | FailedCohort],
+    counts: Sequence[AttemptCount],
+    groups: Sequence[Group] | None = None,
+) -> Side:
+    """Set failures against attempts. Both are of this release; of the counts all units, none of a day to come.
+
+    Without ``groups`` they are those of the cells, as far as these say of which cluster they are.
+    """
     alone = units_told(counts) == (unit,)
     rows = [row for row in counts if row.unit == unit]
     mine = [cell for cell in cells if cell.unit == unit or (alone and cell.unit == UNKNOWN)]
@@ -162,14 +172,8 @@ def make_side(release: str, unit: str, cells: Sequence[FailedCell], counts: Sequ
     days: dict[date, _Sums] = defaultdict(_Sums)
     for row in rows:
         days[row.day].count(row)
-    groups: dict[tuple[int | None, str], list[int]] = defaultdict(lambda: [0, 0])
-    newest = max(told, default=None)
     for cell in mine:
         days[cell.day].crash(cell)
-        if cell.day in told:
-            counted = groups[cell.cluster, cell.failure_class]
-            counted[0] += cell.attempts
-            counted[1] += cell.attempts if cell.day == newest else 0
     tallies = {day: sums.tally() for day, sums in sorted(days.items())}
     cohorts, vague = _cohorts(rows, [cell for cell in mine if cell.day in told])
     return Side(
@@ -179,7 +183,7 @@ def make_side(release: str, unit: str, cells: Sequence[FailedCell], counts: Sequ
         tallies,
         frozenset(tallies.keys() - told),
         cohorts,
-        tuple(Group(cluster, name, *counted) for (cluster, name), counted in groups.items()),
+        tuple(_groups(mine, told) if groups is None else groups),
         unlogged=sum(days[day].unlogged for day in told),
         vague=vague,
         bare=sum(tally.primary for day, tally in tallies.items() if day not in told),
@@ -187,7 +191,21 @@ def make_side(release: str, unit: str, cells: Sequence[FailedCell], counts: Sequ
     )
 
 
-def _cohorts(rows: Sequence[AttemptCount], cells: Sequence[FailedCell]) -> tuple[tuple[CohortTally, ...], int]:
+def _groups(cells: Iterable[FailedCell | FailedCohort], told: Collection[date]) -> Iterator[Group]:
+    groups: dict[tuple[int | None, str], list[int]] = defaultdict(lambda: [0, 0])
+    newest = max(told, default=None)
+    for cell in cells:
+        if cell.day in told and isinstance(cell, FailedCell):
+            counted = groups[cell.cluster, cell.failure_class]
+            counted[0] += cell.attempts
+            counted[1] += cell.attempts if cell.day == newest else 0
+    for (cluster, name), (failures, last) in groups.items():
+        yield Group(cluster, name, failures, last)
+
+
+def _cohorts(
+    rows: Sequence[AttemptCount], cells: Iterable[FailedCell | FailedCohort]
+) -> tuple[tuple[CohortTally, ...], int]:
     """Return what is known of each cohort, the most attempts first, and how many failures fit none of them alone."""
     sums: dict[Cohort, _Sums] = defaultdict(_Sums)
     for row in rows:

@@ -19,6 +19,7 @@ from crashpath.ingest.deaths import join_deaths
 from crashpath.ingest.failed_attempts import failed_attempts
 from crashpath.ingest.failed_daily import Refreshed, refresh_failures
 from crashpath.ingest.failed_read import failed_cells, releases, stale_days
+from crashpath.ingest.failed_sums import counted_alone, failed_clusters, failed_cohorts
 from crashpath.ingest.ledger import Ledger, SourceIdentity
 from crashpath.ingest.model import Analysis, Facts, Mark, Parsed
 from crashpath.ingest.nights import start_night
@@ -314,3 +315,36 @@ def test_a_day_is_marked_with_the_crashes(store: Store) -> None:
         assert set(stale_days(session)) == set(session.scalars(select(Crash.day)))
         assert set(releases(session)) == set(session.scalars(select(Crash.release)))
         assert failed_cells(session) == ()
+
+
+def test_sums_of_the_database_are_those_of_the_cells(any_store: Store) -> None:
+    """Cohorts by day, clusters over some days, and what counts in one unit alone, against every cell added up here."""
+    rng = random.Random(11)
+    write(any_store, rng, [a_crash(rng, place) for place in range(120)])
+    refresh_failures(any_store)
+    cluster(any_store)
+    with any_store.read() as session:
+        cells = [one for one in failed_cells(session) if one.release == "1.0"]
+        days = sorted({one.day for one in cells})
+        told, last = days[:-1], days[-2]
+        cohorts, clusters = Counter[object](), Counter[object]()
+        for one in cells:
+            cohorts[one.unit, one.day, one.platform, one.model] += one.attempts
+            if one.unit in ("load", "unknown") and one.day in told:
+                clusters[one.cluster, one.failure_class, "all"] += one.attempts
+                clusters[one.cluster, one.failure_class, "last"] += one.attempts if one.day == last else 0
+        assert {
+            (one.unit, one.day, one.platform, one.model): one.attempts for one in failed_cohorts(session, ["1.0"])
+        } == cohorts
+        found = failed_clusters(session, "1.0", ["load", "unknown"], told, last)
+        assert {(one.cluster, one.failure_class, "all"): one.attempts for one in found} | {
+            (one.cluster, one.failure_class, "last"): one.last for one in found
+        } == clusters
+        rows = session.scalars(select(FailedDaily).where(FailedDaily.release == "1.0")).all()
+        by_unit: dict[object, Counter[object]] = {"load": Counter(), "deployment": Counter()}
+        for row in rows:
+            if row.unit in by_unit:
+                by_unit[row.unit][row.day, row.platform, row.model, row.signature_id] += row.attempts
+        alone = (by_unit["deployment"] - by_unit["load"]).total()
+        assert counted_alone(session, "1.0", "deployment", "load", days[0], days[-1]) == alone > 0
+        assert failed_clusters(session, "1.0", ["load"], [], None) == ()
