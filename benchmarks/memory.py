@@ -25,10 +25,11 @@ from results_file import write_results
 from tables import table
 
 from crashpath.clustering.encoder import open_encoder
-from crashpath.ingest.feed import Feeder, FeedOptions, clean
+from crashpath.ingest.feed import Feeder, FeedOptions
 from crashpath.ingest.nights import start_night
 from crashpath.ingest.read import Found
 from crashpath.ingest.rules import load_rules
+from crashpath.ingest.storable import clean
 from crashpath.ingest.store import open_store
 from crashpath.ingest.write import Writer
 

@@ -130,14 +130,19 @@ def _part(phase: str, crashes: int, total: int, last: Sequence[Last], checks: Se
 
 def _crashes(session: Session, filters: Filters) -> dict[tuple[str, str], int]:
     """Return crashes by failure class and phase."""
+    by_signature = (  # a tenth of the rows, before anything is looked up
+        select(CrashDaily.phase, CrashDaily.signature_id, func.sum(CrashDaily.crashes).label("crashes"))
+        .where(*conditions(filters))
+        .group_by(CrashDaily.phase, CrashDaily.signature_id)
+        .subquery()
+        .c
+    )
     column = func.coalesce(Cluster.failure_class, UNCLASSIFIED)
     query = (
-        select(column, CrashDaily.phase, func.sum(CrashDaily.crashes))
-        .select_from(CrashDaily)
-        .join(Signature, Signature.id == CrashDaily.signature_id)
+        select(column, by_signature.phase, func.sum(by_signature.crashes))
+        .join(Signature, Signature.id == by_signature.signature_id)
         .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
-        .where(*conditions(filters))
-        .group_by(column, CrashDaily.phase)
+        .group_by(column, by_signature.phase)
     )
     return {(str(key), str(phase)): int(crashes) for key, phase, crashes in session.execute(query)}
 

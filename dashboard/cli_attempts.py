@@ -18,7 +18,7 @@ from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import load_settings
 from crashpath.ingest.attempts import read_attempts, save_attempts
 from crashpath.ingest.attempts_read import AttemptSum, attempt_sums, corrections
-from crashpath.ingest.feed import clean
+from crashpath.ingest.storable import clean
 from crashpath.ingest.store import open_store
 
 

@@ -28,6 +28,7 @@ WORDS = {
     "exemplar": "texts kept as examples",
     "crash_daily": "daily counts of crashes",
     "failed_daily": "daily counts of failed attempts",
+    "failed_cohort": "their sums by cohort",
     "stale_day": "days whose failed attempts are to be counted anew",
     "heard": "cohorts that log sources told of",
     "told": "things that digests told, or have still to tell",

@@ -19,9 +19,8 @@ from crashpath.dashboard.policy import FILE_NAME, Policy, Unit, default_text, lo
 from crashpath.dashboard.review_model import Review, Verdict
 from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.dashboard.who import WhyOption, one_line, who_decides
-from crashpath.ingest.feed import clean
-from crashpath.ingest.rows import fact
 from crashpath.ingest.schema import UNKNOWN
+from crashpath.ingest.storable import clean, fact
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.store_errors import StoreError
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
-from sqlalchemy import func, select, union_all
+from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from crashpath.dashboard.review_model import Cohort
@@ -18,12 +18,20 @@ from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
 from crashpath.ingest.failed_read import releases as known_releases
-from crashpath.ingest.failed_sums import FailedCohort, counted_alone, failed_clusters, failed_cohorts
+from crashpath.ingest.failed_sums import (
+    CohortSum,
+    DaySum,
+    Scope,
+    counted_alone,
+    failed_clusters,
+    failed_cohorts,
+    failed_days,
+)
+from crashpath.ingest.first_seen import first_days, first_releases, has_earlier
 from crashpath.ingest.heard import HeardCohort, heard
 from crashpath.ingest.nights import NightSeen, last_night
 from crashpath.ingest.schema import UNKNOWN, may_be
-from crashpath.ingest.tables import Cluster, CrashDaily, Signature
-from crashpath.ingest.tables_evidence import Attempts
+from crashpath.ingest.tables import Cluster
 
 _MOST_TITLE = 120
 """Most characters of a cluster's title: the figures of a sentence come behind it."""
@@ -98,7 +106,7 @@ class Evidence:
 def gather(session: Session, release: str, baseline: str | None, *, at: datetime) -> Evidence:
     """Read what is known. ``at`` is now: what is dated later than its UTC day is not counted."""
     names = (release,) if baseline is None else (release, baseline)
-    cells = failed_cohorts(session, (*names, UNKNOWN))
+    cells = failed_days(session, (*names, UNKNOWN))
     counts = attempt_counts(session, releases=names)
     ears = heard(session, names)
     known = {name: _known(session, name, cells, counts, ears, at) for name in names}
@@ -108,7 +116,7 @@ def gather(session: Session, release: str, baseline: str | None, *, at: datetime
         baseline=None if baseline is None else known[baseline],
         nameless=_nameless(known[release], cells),
         clusters=clusters,
-        first_days=_first_days(session, {one.resolved_in for one in clusters.values() if one.resolved_in} | {release}),
+        first_days=first_days(session, {one.resolved_in for one in clusters.values() if one.resolved_in} | {release}),
         night=last_night(session),
         releases=known_releases(session),
         at=at,
@@ -118,7 +126,7 @@ def gather(session: Session, release: str, baseline: str | None, *, at: datetime
 def _known(
     session: Session,
     release: str,
-    all_cells: Sequence[FailedCohort],
+    all_cells: Sequence[DaySum],
     all_counts: Sequence[AttemptCount],
     ears: Sequence[HeardCohort],
     at: datetime,
@@ -132,10 +140,7 @@ def _known(
     days = sorted({row.day for row in now_counts} | {cell.day for cell in now_cells})
     return Known(
         release,
-        tuple(
-            make_side(release, unit, now_cells, now_counts, _groups(session, release, unit, now_counts))
-            for unit in told
-        ),
+        _sides(session, release, told, now_cells, now_counts),
         _untold(session, told, now_cells),
         _unheard([row for row in now_counts if row.attempts], [ear for ear in ears if ear.release == release]),
         (
@@ -147,32 +152,59 @@ def _known(
     )
 
 
-def _groups(session: Session, release: str, unit: str, counts: Sequence[AttemptCount]) -> tuple[Group, ...]:
-    """Return the failures of each cluster on the days of which attempts are told."""
-    days = sorted({row.day for row in counts if row.unit == unit})
-    units = {unit, UNKNOWN} if units_told(counts) == (unit,) else {unit}
-    found = failed_clusters(session, release, units, days, days[-1])
-    return tuple(Group(one.cluster, one.failure_class, one.attempts, one.last) for one in found)
+def _sides(
+    session: Session, release: str, told: Sequence[str], cells: Sequence[DaySum], counts: Sequence[AttemptCount]
+) -> tuple[Side, ...]:
+    scope: dict[str, set[date]] = {unit: set() for unit in told}
+    for row in counts:
+        scope[row.unit].add(row.day)
+    homes = {unit: unit for unit in told}
+    if len(told) == 1:  # what names no unit can be of no other
+        scope[UNKNOWN], homes[UNKNOWN] = scope[told[0]], told[0]
+    return tuple(
+        make_side(release, unit, cells, counts, cohorts, groups)
+        for unit, cohorts, groups in _by_home(session, release, told, scope, homes)
+    )
 
 
-def _untold(session: Session, told: Sequence[str], cells: Sequence[FailedCohort]) -> dict[str, int]:
+def _by_home(
+    session: Session, release: str, told: Sequence[str], scope: Scope, homes: Mapping[str, str]
+) -> Iterator[tuple[str, list[CohortSum], list[Group]]]:
+    """Return for each unit the cohorts and groups of failures on the days of which attempts are told."""
+    if not told:
+        return
+    cohorts, clusters = failed_cohorts(session, release, scope), failed_clusters(session, release, scope)
+    for unit in told:
+        sums: dict[tuple[int | None, str], list[int]] = {}
+        for one in clusters:
+            if homes[one.unit] == unit:
+                counted = sums.setdefault((one.cluster, one.failure_class), [0, 0])
+                counted[0] += one.attempts
+                counted[1] += one.last
+        groups = [Group(*key, *counted) for key, counted in sums.items()]
+        yield unit, [one for one in cohorts if homes[one.unit] == unit], groups
+
+
+def _untold(session: Session, told: Sequence[str], cells: Sequence[DaySum]) -> dict[str, int]:
     """Return failures by unit of which no attempts are told. A load that counts on deployments is not untold."""
-    counted = _by_unit(session, cells, "deployment" if "deployment" in told else "load")
     units = [unit for unit in UNITS if unit not in told]
     if not told:
         units.append(UNKNOWN)
+    if not units:
+        return {}
+    counted = _by_unit(session, cells, "deployment" if "deployment" in told else "load")
     return {unit: counted[unit] for unit in units if counted[unit]}
 
 
-def _by_unit(session: Session, cells: Sequence[FailedCohort], first: str) -> Counter[str]:
+def _by_unit(session: Session, cells: Sequence[DaySum], first: str) -> Counter[str]:
     """Count failures of one release by unit, those of deployments and of loads under the ``first`` of both alone."""
     counted: Counter[str] = Counter()
     for cell in cells:
         counted[cell.unit] += cell.attempts
     second = "load" if first == "deployment" else "deployment"
     if counted[first] and counted[second]:
-        days = [cell.day for cell in cells]
-        counted[second] = counted_alone(session, cells[0].release, second, first, min(days), max(days))
+        days = sorted({cell.day for cell in cells if cell.unit == second})
+        counted[second] = counted_alone(session, cells[0].release, second, first, days)
     return counted
 
 
@@ -197,7 +229,7 @@ def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tup
     )
 
 
-def _nameless(known: Known, cells: Sequence[FailedCohort]) -> dict[str, int]:
+def _nameless(known: Known, cells: Sequence[DaySum]) -> dict[str, int]:
     if known.release == UNKNOWN:  # they are its own
         return {}
     found = {}
@@ -217,54 +249,16 @@ def _clusters(session: Session, release: Known, baseline: Known | None) -> dict[
     """Return facts of the clusters that failed; the first release only of those that the baseline does not have."""
     here = _numbers(release)
     before = set() if baseline is None else _numbers(baseline)
-    new = sorted(here - before) if _has_earlier(session, release.release) else ()
-    firsts = _first_releases(session, new, release.release)
+    new = sorted(here - before) if has_earlier(session, release.release) else ()
+    firsts = first_releases(session, new, release.release)
     found = {}
     for chunk in chunks(sorted(here | before)):
-        for row in session.scalars(select(Cluster).where(Cluster.id.in_(chunk))):
-            title = clean(row.name or row.label, _MOST_TITLE)
-            found[row.id] = ClusterFacts(row.id, title, row.failure_class, row.resolved_in, firsts.get(row.id))
+        columns = (Cluster.id, Cluster.name, Cluster.label, Cluster.failure_class, Cluster.resolved_in)
+        for number, name, label, kind, resolved in session.execute(select(*columns).where(Cluster.id.in_(chunk))):
+            title = clean(name or label, _MOST_TITLE)
+            found[number] = ClusterFacts(number, title, kind, resolved, firsts.get(number))
     return found
 
 
 def _numbers(known: Known) -> set[int]:
     return {group.cluster for side in known.sides for group in side.groups if group.cluster is not None}
-
-
-def _has_earlier(session: Session, release: str) -> bool:
-    """Whether another release crashed before this one: else all that it has is new, and that says nothing."""
-    first = select(func.min(CrashDaily.day))
-    own = session.scalar(first.where(CrashDaily.release == release))
-    others = session.scalar(first.where(CrashDaily.release.not_in((release, UNKNOWN))))
-    return own is not None and others is not None and others < own
-
-
-def _first_releases(session: Session, numbers: Sequence[int], last: str) -> dict[int, str]:
-    """Return the release in which each cluster was first seen; of one day several releases, the first by name.
-
-    Release ``last`` comes behind them: what another one had on the same day is not known to be new in it.
-    """
-    first: dict[int, tuple[date, bool, str]] = {}
-    for chunk in chunks(numbers):
-        query = (
-            select(Signature.cluster_id, CrashDaily.release, func.min(CrashDaily.day))
-            .join(Signature, Signature.id == CrashDaily.signature_id)
-            .where(Signature.cluster_id.in_(chunk))
-            .group_by(Signature.cluster_id, CrashDaily.release)
-        )
-        for number, release, day in session.execute(query):
-            assert number is not None  # the query asked for these
-            place = (day, release == last, release)
-            first[number] = min(first.get(number, place), place)
-    return {number: release for number, (_, _, release) in first.items()}
-
-
-def _first_days(session: Session, releases: Iterable[str]) -> dict[str, date]:
-    """Return the first day on which each release is known to have run: it crashed, or it was tried."""
-    first: dict[str, date] = {}
-    for chunk in chunks(sorted(releases)):
-        crashed = select(CrashDaily.release, CrashDaily.day).where(CrashDaily.release.in_(chunk))
-        tried = select(Attempts.release, Attempts.day).where(Attempts.release.in_(chunk), Attempts.attempts > 0)
-        days = union_all(crashed, tried).subquery().c
-        first |= dict(session.execute(select(days.release, func.min(days.day)).group_by(days.release)).all())
-    return first

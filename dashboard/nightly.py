@@ -29,7 +29,7 @@ from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.deaths import join_deaths
 from crashpath.ingest.failed_daily import refresh_failures
-from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome, clean
+from crashpath.ingest.feed import Fed, Feeder, FeedOptions, Outcome
 from crashpath.ingest.heard import Hearing
 from crashpath.ingest.keying import keying
 from crashpath.ingest.lease import Lease
@@ -39,6 +39,7 @@ from crashpath.ingest.queries import store_totals
 from crashpath.ingest.read import Found
 from crashpath.ingest.rekey_check import ensure_keyed
 from crashpath.ingest.rules import load_rules
+from crashpath.ingest.storable import clean
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts, StoreError
 from crashpath.ingest.trends import crashes_by_class

@@ -1,9 +1,9 @@
 """One release in one unit: its failed attempts set against its attempts, day by day and cohort by cohort.
 
-Failures come from crashes (``FailedCell``) and attempts from files and events (``AttemptCount``). Both tell of the same
-failed attempts, so of two totals the larger one holds, never their sum. What stands on no denominator is kept apart,
-with its reason: a failure on a day of which no attempts were told, and one that names no phase where attempts of
-several units are told.
+Failures come from crashes (``FailedCell``, or sums of them) and attempts from files and events (``AttemptCount``). Both
+tell of the same failed attempts, so of two totals the larger one holds, never their sum. What stands on no denominator
+is kept apart, with its reason: a failure on a day of which no attempts were told, and one that names no phase where
+attempts of several units are told.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from crashpath.dashboard.review_model import Cohort, Measure
 from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.event_attempts import AttemptCount
 from crashpath.ingest.failed_read import FailedCell
-from crashpath.ingest.failed_sums import FailedCohort
+from crashpath.ingest.failed_sums import CohortSum, DaySum
 from crashpath.ingest.schema import UNKNOWN, may_be
 
 
@@ -121,7 +121,7 @@ class _Sums:
         else:
             self.left = (self.left or 0) + row.unanswered
 
-    def crash(self, cell: FailedCell | FailedCohort) -> None:
+    def crash(self, cell: FailedCell | CohortSum | DaySum) -> None:
         self.logged += cell.attempts
         self.unanswered += cell.unanswered
         self.contained += cell.contained
@@ -157,13 +157,15 @@ def units_told(counts: Iterable[AttemptCount]) -> tuple[str, ...]:
 def make_side(
     release: str,
     unit: str,
-    cells: Sequence[FailedCell | FailedCohort],
+    cells: Sequence[FailedCell] | Sequence[DaySum],
     counts: Sequence[AttemptCount],
+    cohorts: Sequence[CohortSum] | None = None,
     groups: Sequence[Group] | None = None,
 ) -> Side:
     """Set failures against attempts. Both are of this release; of the counts all units, none of a day to come.
 
-    Without ``groups`` they are those of the cells, as far as these say of which cluster they are.
+    ``cohorts`` and ``groups`` are the sums over the days of which attempts are told, in this unit and, where attempts
+    are told of no other, of unknown units; left out they are those of the cells, which then have to be whole ones.
     """
     alone = units_told(counts) == (unit,)
     rows = [row for row in counts if row.unit == unit]
@@ -175,15 +177,16 @@ def make_side(
     for cell in mine:
         days[cell.day].crash(cell)
     tallies = {day: sums.tally() for day, sums in sorted(days.items())}
-    cohorts, vague = _cohorts(rows, [cell for cell in mine if cell.day in told])
+    whole = [cell for cell in mine if isinstance(cell, FailedCell) and cell.day in told]
+    tallied, vague = _cohorts(rows, whole if cohorts is None else cohorts)
     return Side(
         release,
         unit,
         sum((tally for day, tally in tallies.items() if day in told), Tally()),
         tallies,
         frozenset(tallies.keys() - told),
-        cohorts,
-        tuple(_groups(mine, told) if groups is None else groups),
+        tallied,
+        tuple(_groups(whole, max(told, default=None)) if groups is None else groups),
         unlogged=sum(days[day].unlogged for day in told),
         vague=vague,
         bare=sum(tally.primary for day, tally in tallies.items() if day not in told),
@@ -191,20 +194,18 @@ def make_side(
     )
 
 
-def _groups(cells: Iterable[FailedCell | FailedCohort], told: Collection[date]) -> Iterator[Group]:
+def _groups(cells: Iterable[FailedCell], newest: date | None) -> Iterator[Group]:
     groups: dict[tuple[int | None, str], list[int]] = defaultdict(lambda: [0, 0])
-    newest = max(told, default=None)
     for cell in cells:
-        if cell.day in told and isinstance(cell, FailedCell):
-            counted = groups[cell.cluster, cell.failure_class]
-            counted[0] += cell.attempts
-            counted[1] += cell.attempts if cell.day == newest else 0
+        counted = groups[cell.cluster, cell.failure_class]
+        counted[0] += cell.attempts
+        counted[1] += cell.attempts if cell.day == newest else 0
     for (cluster, name), (failures, last) in groups.items():
         yield Group(cluster, name, failures, last)
 
 
 def _cohorts(
-    rows: Sequence[AttemptCount], cells: Iterable[FailedCell | FailedCohort]
+    rows: Sequence[AttemptCount], cells: Iterable[FailedCell | CohortSum]
 ) -> tuple[tuple[CohortTally, ...], int]:
     """Return what is known of each cohort, the most attempts first, and how many failures fit none of them alone."""
     sums: dict[Cohort, _Sums] = defaultdict(_Sums)

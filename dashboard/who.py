@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 
 from crashpath.dashboard.errors import UsageError
-from crashpath.ingest.rows import storable
+from crashpath.ingest.storable import storable
 
 WhoOption = Annotated[
     str | None, typer.Option("--who", envvar="CRASHPATH_WHO", help="Who decides. Default: the name of the login.")

@@ -23,8 +23,8 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.event_attempts import FILE
 from crashpath.ingest.redact import redact
-from crashpath.ingest.rows import fact, storable
 from crashpath.ingest.schema import Json
+from crashpath.ingest.storable import fact, storable
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
 from crashpath.ingest.tables_evidence import Attempts

@@ -14,9 +14,10 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Analysis
-from crashpath.ingest.rows import crash_row, pack, pack_roles, signature_row, storable, variant_key, variant_row
+from crashpath.ingest.rows import crash_row, pack, pack_roles, signature_row, variant_key, variant_row
 from crashpath.ingest.schema import Base, Json
 from crashpath.ingest.stale import mark_stale
+from crashpath.ingest.storable import storable
 from crashpath.ingest.tables import Crash, CrashDaily, Exemplar, Signature, Variant
 
 #: Most values in one IN list.

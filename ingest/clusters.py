@@ -18,10 +18,10 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Frame, Part
-from crashpath.ingest.rows import tree_of
 from crashpath.ingest.schema import UNKNOWN, Json
 from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, Signature, Variant
+from crashpath.ingest.trees import tree_of
 
 JoinedBy = Literal["birth", "join", "recluster", "person"]
 ClassBy = Literal["classifier", "rule", "person"]

@@ -12,9 +12,10 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.clusters import cluster_id, cluster_number
 from crashpath.ingest.model import Frame, Part, Role
 from crashpath.ingest.queries import ClusterRow, cluster_list
-from crashpath.ingest.rows import tree_of, unpack_roles, unpack_text
+from crashpath.ingest.rows import unpack_roles, unpack_text
 from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, Exemplar, Signature, Source, Variant
+from crashpath.ingest.trees import tree_of
 from crashpath.ingest.trends import Count, DayCount, Filters, counts, counts_by_day
 
 

@@ -29,9 +29,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.chunks import chunks
-from crashpath.ingest.rows import fact, storable
 from crashpath.ingest.runtime_events import AttemptsEvent
 from crashpath.ingest.schema import UNKNOWN, Json
+from crashpath.ingest.storable import fact, storable
 from crashpath.ingest.tables_evidence import Attempts, EventBatch
 
 FILE, EVENTS = "file", "events"

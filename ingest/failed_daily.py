@@ -28,7 +28,7 @@ from crashpath.ingest.schema import Json
 from crashpath.ingest.stale import claim_new
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables import Crash, Variant
-from crashpath.ingest.tables_counts import FailedDaily, StaleDay
+from crashpath.ingest.tables_counts import FailedCohort, FailedDaily, StaleDay
 
 CRASHES = 20_000
 """Most crashes of the days that are counted at once, where one day has not more: a transaction stays short by it."""
@@ -203,8 +203,22 @@ def _replace(session: Session, token: int, days: Sequence[date], rows: Sequence[
     if not ours:
         return 0
     session.execute(delete(StaleDay).where(StaleDay.day.in_(ours)))
-    session.execute(delete(FailedDaily).where(FailedDaily.day.in_(ours)))
     new = [row for row in rows if row["day"] in ours]
-    if new:
-        session.connection().execute(insert(FailedDaily.__table__), new)  # type: ignore[arg-type]  # a Table
+    for table, counted in ((FailedDaily, new), (FailedCohort, _cohorts(new))):
+        session.execute(delete(table).where(table.day.in_(ours)))
+        if counted:
+            session.connection().execute(insert(table.__table__), counted)  # type: ignore[arg-type]  # a Table
     return len(ours)
+
+
+def _cohorts(rows: Sequence[Json]) -> list[Json]:
+    """Return the sums of these rows over signatures."""
+    key = [column.name for column in FailedCohort.__table__.primary_key]
+    counts = [column.name for column in FailedCohort.__table__.columns if column.name not in key]
+    sums: dict[tuple[Any, ...], Json] = {}
+    for row in rows:
+        cohort = {name: row[name] for name in key}
+        total = sums.setdefault(tuple(cohort.values()), cohort | dict.fromkeys(counts, 0))
+        for name in counts:
+            total[name] += row[name]
+    return list(sums.values())

@@ -23,11 +23,10 @@ from crashpath.ingest.heard import Hearing, Told, Voice, told_by
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
 from crashpath.ingest.read import Found, OpenSource, open_source
-from crashpath.ingest.redact import redact
-from crashpath.ingest.rows import storable
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.runtime_events import AttemptsEvent
 from crashpath.ingest.split import Checkpoint, Item, SplitOptions, Undecodable
+from crashpath.ingest.storable import clean
 from crashpath.ingest.store import Store
 from crashpath.ingest.tail import Follower, tails_of
 from crashpath.ingest.unpack import SourceError
@@ -262,11 +261,6 @@ class _Reading:
         self._told_before |= self._told
         self._told = set()
         self.store_seconds += time.perf_counter() - started
-
-
-def clean(text: str) -> str:
-    """Return a text without secrets and personal data that any store takes, for paths, facts and previews."""
-    return storable(redact(text).text)  # a file's name need not be UTF-8
 
 
 def _end_of(source: OpenSource, state: SourceState) -> EndOfSource:

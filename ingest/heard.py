@@ -17,7 +17,7 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Facts
-from crashpath.ingest.rows import fact
+from crashpath.ingest.storable import fact
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables_counts import Heard
 

@@ -21,7 +21,7 @@ from sqlalchemy.orm import Session
 from crashpath.ingest.decisions import last, links
 from crashpath.ingest.keying import Keying
 from crashpath.ingest.model import Frame, Signature, Variant
-from crashpath.ingest.rows import storable
+from crashpath.ingest.storable import storable
 from crashpath.ingest.tables import Crash, CrashDaily
 from crashpath.ingest.tables import Signature as Row
 from crashpath.ingest.tables import Variant as VariantRow

@@ -24,10 +24,11 @@ from crashpath.ingest.model import Part
 from crashpath.ingest.rekey import Plan, Rekeyed
 from crashpath.ingest.rekey_check import relabel
 from crashpath.ingest.rekey_failed import move_failures
-from crashpath.ingest.rows import storable, tree_json
 from crashpath.ingest.schema import BigId, Json
+from crashpath.ingest.storable import storable
 from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, CrashDaily, Exemplar, Project, Variant
 from crashpath.ingest.tables import Signature as Row
+from crashpath.ingest.trees import tree_json
 
 _CELL = ("day", "release", "platform", "model", "path", "phase")
 _KEPT = [column for column in Row.__table__.c if column.name not in ("text", "tree")]

@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.changes import Recorder
 from crashpath.ingest.decisions import By, hold, record, undoers
-from crashpath.ingest.rows import storable
 from crashpath.ingest.schema import Json
+from crashpath.ingest.storable import storable
 from crashpath.ingest.store_errors import NoSuchThing, Refused
 from crashpath.ingest.tables_evidence import Decision, Review
 

@@ -1,10 +1,9 @@
-"""What a value looks like in a table, and back: variants, signature trees, texts and roles of exemplars."""
+"""What a value looks like in a table, and back: variants, texts and roles of exemplars."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import re
 from collections.abc import Callable
 from datetime import UTC, datetime
 
@@ -12,12 +11,13 @@ import zstandard
 
 from crashpath.ingest.keying import keying
 from crashpath.ingest.model import Analysis, Frame, Part, Phase, Record, Role, Variant
-from crashpath.ingest.schema import UNKNOWN, Json
+from crashpath.ingest.schema import Json
+from crashpath.ingest.storable import fact, storable
+from crashpath.ingest.trees import tree_json
 from crashpath.ingest.victims import victim_of
 
 #: One letter a line.
 _LETTER = {Role.ROOT: "R", Role.CASCADE: "C", Role.CONFIRMATION: "W", Role.CONTEXT: "-"}
-_VERSION = re.compile(r"v?\d+(\.\d+){1,4}([-+._]?[a-z]{1,5}[-.]?\d{0,8})?", re.IGNORECASE)
 _ROLE = {letter: role for role, letter in _LETTER.items()}
 
 
@@ -29,16 +29,6 @@ def variant_key(variant: Variant) -> str:
         separators=(",", ":"),
     )
     return hashlib.blake2b(content.encode("utf-8", "surrogatepass"), digest_size=20).hexdigest()
-
-
-def tree_json(part: Part) -> Json:
-    """Return a signature's tree as JSON."""
-    return {"name": part.name, "value": part.value, "parts": [tree_json(p) for p in part.parts]}
-
-
-def tree_of(stored: Json) -> Part:
-    """Return the tree that ``tree_json`` stored."""
-    return Part(stored["name"], stored["value"], tuple(tree_of(p) for p in stored["parts"]))
 
 
 def pack(text: str) -> bytes:
@@ -61,13 +51,6 @@ def unpack_roles(packed: bytes) -> tuple[Role, ...]:
     return tuple(_ROLE[letter] for letter in unpack_text(packed))
 
 
-def storable(text: str) -> str:
-    """Return a text that any database takes: no NUL (PostgreSQL) and no lone surrogates (UTF-8)."""
-    if text.isascii() and "\0" not in text:
-        return text
-    return text.replace("\0", "�").encode("utf-8", "replace").decode("utf-8")
-
-
 def storable_variant(variant: Variant) -> Variant:
     """Return a variant as it comes back from the store: signed again, it has to have the same signature."""
     return Variant(
@@ -76,13 +59,6 @@ def storable_variant(variant: Variant) -> Variant:
         storable(variant.root_message),
         tuple(Frame(storable(f.function), storable(f.module), f.in_project) for f in variant.frames),
     )
-
-
-def fact(value: str | None, clean: Callable[[str], str]) -> str:
-    """Return a fact as it is stored: cleaned, but a version such as 1.2.3.4 is not taken for an address."""
-    if not value:
-        return UNKNOWN
-    return value if _VERSION.fullmatch(value) else clean(value)
 
 
 def crash_row(analysis: Analysis, mtime: datetime, clean: Callable[[str], str], host_key: Callable[[str], str]) -> Json:

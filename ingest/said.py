@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 
 from crashpath.ingest.redact import redact
-from crashpath.ingest.rows import storable
+from crashpath.ingest.storable import storable
 
 _ADDRESS = re.compile(r"([^\s@<>]+)@[^\s@<>]+")
 

@@ -21,9 +21,9 @@ from crashpath.ingest.event_attempts import add_attempts
 from crashpath.ingest.heard import Voice, hear
 from crashpath.ingest.ledger import SourceState
 from crashpath.ingest.model import Analysis
-from crashpath.ingest.rows import storable
 from crashpath.ingest.runtime_events import AttemptsEvent
 from crashpath.ingest.schema import Json
+from crashpath.ingest.storable import storable
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables import Crash, Quarantine, Source
 from crashpath.ingest.tail import Tail

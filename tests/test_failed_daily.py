@@ -11,22 +11,23 @@ from dataclasses import replace
 from datetime import UTC, date, datetime, timedelta
 
 import pytest
+from alembic import command
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from crashpath.ingest import failed_daily
+from crashpath.ingest import failed_daily, migrate
 from crashpath.ingest.deaths import join_deaths
 from crashpath.ingest.failed_attempts import failed_attempts
 from crashpath.ingest.failed_daily import Refreshed, refresh_failures
 from crashpath.ingest.failed_read import failed_cells, releases, stale_days
-from crashpath.ingest.failed_sums import counted_alone, failed_clusters, failed_cohorts
+from crashpath.ingest.failed_sums import counted_alone, failed_clusters, failed_cohorts, failed_days
 from crashpath.ingest.ledger import Ledger, SourceIdentity
 from crashpath.ingest.model import Analysis, Facts, Mark, Parsed
 from crashpath.ingest.nights import start_night
 from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables import Cluster, Crash, Signature
-from crashpath.ingest.tables_counts import FailedDaily
+from crashpath.ingest.tables_counts import FailedCohort, FailedDaily
 from crashpath.ingest.testing import made_up, same
 from crashpath.ingest.write import EndOfSource, Writer
 
@@ -110,6 +111,16 @@ def is_right(store: Store) -> None:
             for one in failed_attempts(session)
         }  # fmt: skip
         cells = failed_cells(session)
+        by_cohort = session.scalars(select(FailedCohort)).all()
+    cohorts: Counter[object] = Counter()
+    for cell in cells:
+        for name in ("attempts", "unanswered", "contained"):
+            cohorts[cell.release, cell.day, cell.unit, cell.platform, cell.model, name] += getattr(cell, name)
+    assert cohorts == {
+        (row.release, row.day, row.unit, row.platform, row.model, name): getattr(row, name)
+        for row in by_cohort
+        for name in ("attempts", "unanswered", "contained")
+    }
     sums: dict[tuple[object, ...], Counter[str]] = {}
     for cell in cells:
         assert cell.model == f"m-{cell.platform}"
@@ -327,24 +338,48 @@ def test_sums_of_the_database_are_those_of_the_cells(any_store: Store) -> None:
         cells = [one for one in failed_cells(session) if one.release == "1.0"]
         days = sorted({one.day for one in cells})
         told, last = days[:-1], days[-2]
-        cohorts, clusters = Counter[object](), Counter[object]()
+        scope = {"load": told, "unknown": told}
+        by_day, cohorts, clusters = Counter[object](), Counter[object](), Counter[object]()
         for one in cells:
-            cohorts[one.unit, one.day, one.platform, one.model] += one.attempts
-            if one.unit in ("load", "unknown") and one.day in told:
-                clusters[one.cluster, one.failure_class, "all"] += one.attempts
-                clusters[one.cluster, one.failure_class, "last"] += one.attempts if one.day == last else 0
-        assert {
-            (one.unit, one.day, one.platform, one.model): one.attempts for one in failed_cohorts(session, ["1.0"])
-        } == cohorts
-        found = failed_clusters(session, "1.0", ["load", "unknown"], told, last)
-        assert {(one.cluster, one.failure_class, "all"): one.attempts for one in found} | {
-            (one.cluster, one.failure_class, "last"): one.last for one in found
+            by_day[one.unit, one.day] += one.attempts
+            if one.day in scope.get(one.unit, ()):
+                cohorts[one.unit, one.platform, one.model] += one.attempts
+                clusters[one.unit, one.cluster, one.failure_class, "all"] += one.attempts
+                clusters[one.unit, one.cluster, one.failure_class, "last"] += one.attempts if one.day == last else 0
+        assert {(one.unit, one.day): one.attempts for one in failed_days(session, ["1.0"])} == by_day
+        found = failed_cohorts(session, "1.0", scope)
+        assert {(one.unit, one.platform, one.model): one.attempts for one in found} == cohorts
+        summed = failed_clusters(session, "1.0", scope)
+        assert {(one.unit, one.cluster, one.failure_class, "all"): one.attempts for one in summed} | {
+            (one.unit, one.cluster, one.failure_class, "last"): one.last for one in summed
         } == clusters
+        whole = failed_clusters(session, "1.0", {one.unit: days for one in cells})
+        assert (
+            sum(one.attempts for one in whole)
+            == sum(one.attempts for one in cells)
+            > sum(one.attempts for one in summed)
+        )
         rows = session.scalars(select(FailedDaily).where(FailedDaily.release == "1.0")).all()
         by_unit: dict[object, Counter[object]] = {"load": Counter(), "deployment": Counter()}
         for row in rows:
             if row.unit in by_unit:
                 by_unit[row.unit][row.day, row.platform, row.model, row.signature_id] += row.attempts
         alone = (by_unit["deployment"] - by_unit["load"]).total()
-        assert counted_alone(session, "1.0", "deployment", "load", days[0], days[-1]) == alone > 0
-        assert failed_clusters(session, "1.0", ["load"], [], None) == ()
+        assert counted_alone(session, "1.0", "deployment", "load", days) == alone > 0
+        assert failed_clusters(session, "1.0", {"load": []}) == failed_cohorts(session, "1.0", {}) == ()
+
+
+def test_an_upgrade_sums_what_was_counted_before(any_store: Store) -> None:
+    """A store of the schema before the sums by cohort has them after the upgrade, without a new count."""
+    rng = random.Random(2)
+    write(any_store, rng, [a_crash(rng, place) for place in range(60)])
+    refresh_failures(any_store)
+    with any_store.read() as session:
+        before = failed_days(session, ["1.0"])
+    with any_store.engine.execution_options(crashpath_writer=True).begin() as connection:
+        config = migrate._config()
+        config.attributes["connection"] = connection
+        command.downgrade(config, "0009")
+        migrate.migrate(connection)
+    with any_store.read() as session:
+        assert failed_days(session, ["1.0"]) == before != ()

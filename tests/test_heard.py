@@ -15,10 +15,11 @@ from sqlalchemy import event, select
 
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.testing import light_clusterer
-from crashpath.ingest.feed import FeedOptions, clean
+from crashpath.ingest.feed import FeedOptions
 from crashpath.ingest.heard import HeardCohort, Hearing, heard
 from crashpath.ingest.model import Facts
 from crashpath.ingest.nights import NightSeen, last_night
+from crashpath.ingest.storable import clean
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.tables import Crash
 from crashpath.ingest.tables_counts import Heard

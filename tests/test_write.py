@@ -24,11 +24,12 @@ from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Role
 from crashpath.ingest.nights import finish_night, nights, start_night
 from crashpath.ingest.read import Found
-from crashpath.ingest.rows import tree_of, unpack_roles, unpack_text
+from crashpath.ingest.rows import unpack_roles, unpack_text
 from crashpath.ingest.rules import load_rules
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.tables import Crash, CrashDaily, Exemplar, Night, Quarantine, Signature, Source, Variant
 from crashpath.ingest.testing import EPOCH, made_up, same
+from crashpath.ingest.trees import tree_of
 from crashpath.ingest.upgrade import check
 from crashpath.ingest.write import EndOfSource, Quarantined, Writer
 
@@ -281,7 +282,7 @@ def test_killed_night_is_marked(store: Store) -> None:
 CHILD = """
 import sys
 from datetime import UTC, datetime
-from crashpath.ingest.feed import BATCH_RECORDS, Feeder, FeedOptions
+from crashpath.ingest.feed import BATCH_RECORDS, FeedOptions, Feeder
 from crashpath.ingest.ledger import Ledger, SourceIdentity
 from crashpath.ingest.lease import Lease
 from crashpath.ingest.nights import start_night, finish_night
