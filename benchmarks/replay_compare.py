@@ -24,7 +24,7 @@ UNLIKELY = 0.001
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """One figure, as shares from 0 to 1. ``drawn``: what the generator drew; ``told``: what the account says, if it."""
+    """One figure, as shares from 0 to 1: the truth, what was drawn from it, what was found and its 95 % interval."""
 
     name: str
     truth: float
