@@ -81,6 +81,8 @@ class Last:
     failure_class: str
     fault: str
     phase: str
+    isolation: str
+    policy: str
     passed: bool
     at: datetime
 
@@ -91,16 +93,19 @@ def field_against_proof(
     *,
     filters: Filters = ALL,
     model_hash: str | None = None,
+    release: str | None = None,
     since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[FieldRow, ...]:
     """Return a row for each class that has crashes, the most crashes first.
 
-    ``model_hash`` and ``since`` leave out drills of other artefacts and older ones: evidence for one hash says nothing
-    of another. Nothing stands against unclassified crashes.
+    ``filters`` are of the crashes. ``model_hash``, ``release``, ``since`` and ``until`` leave out drills of other
+    artefacts and releases, older and later ones: evidence for one hash says nothing of another. Nothing stands against
+    unclassified crashes.
     """
     counts = _crashes(session, filters)
     total = sum(counts.values())
-    drills = last_drills(session, model_hash=model_hash, since=since)
+    drills = last_drills(session, model_hash=model_hash, release=release, since=since, until=until)
     rows = []
     for failure_class in dict.fromkeys(key for key, _ in counts):
         phases = {phase: crashes for (key, phase), crashes in counts.items() if key == failure_class}
@@ -148,9 +153,17 @@ def _crashes(session: Session, filters: Filters) -> dict[tuple[str, str], int]:
 
 
 def last_drills(
-    session: Session, *, model_hash: str | None = None, release: str | None = None, since: datetime | None = None
+    session: Session,
+    *,
+    model_hash: str | None = None,
+    release: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[Last, ...]:
-    """Return the last drill of each fault on the main path, by phase, isolation and policy, of policies in use."""
+    """Return the last drill of each fault on the main path, by phase, isolation and policy, of policies in use.
+
+    Drills before ``since`` and after ``until`` are none.
+    """
     query = (
         select(Drill, CoverageRun.detail)
         .join(CoverageRun, CoverageRun.id == Drill.run_id)
@@ -163,10 +176,14 @@ def last_drills(
         query = query.where(Drill.release == release)
     if since is not None:
         query = query.where(Drill.at >= since)
+    if until is not None:
+        query = query.where(Drill.at <= until)
     last: dict[tuple[str, ...], Last] = {}
     for drill, detail in session.execute(query):
         policy = str((detail or {}).get("policy"))
         if policy in IN_USE:
             series = (drill.model_hash, drill.fault, drill.phase, drill.isolation, policy)
-            last[series] = Last(drill.failure_class, drill.fault, drill.phase, drill.passed, drill.at)
+            last[series] = Last(
+                drill.failure_class, drill.fault, drill.phase, drill.isolation, policy, drill.passed, drill.at
+            )
     return tuple(last.values())

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from fractions import Fraction
 from shlex import quote
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from crashpath.coverage.claims import lower_bound
@@ -66,7 +66,7 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
     even these. How much of the field is contained is told all the same: nothing of it.
     """
     days = min(policy.max_age_days, _MOST_DAYS)
-    since = now - timedelta(days=days)
+    since, until = now - timedelta(days=days), now + AHEAD
     there = [one for one in (_traced(session, release, now), _drilled(session, release, now)) if one is not None]
     counted = [one for one in there if one.at >= since]
     shown = counted[0] if counted else max(there, key=lambda one: one.at, default=None)
@@ -74,10 +74,18 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
     model_hash = counted[0].model_hash if counted else ""
     shares = _shares(session, release, model_hash, Asked(days), now) if counted else ()
     newest = [one.at for one in counted if one.model_hash == model_hash] or [one.at for one in there]
-    drills = _last_drills(session, release, since)
+    drills = _last_drills(session, release, since, until)
     missed = [one.fault for one in drills if not one.passed]
     checks = [Names(check.id, check.prevents) for check in CHECKS]
-    rows = field_against_proof(session, checks, filters=Filters(release=release), model_hash=model_hash, since=since)
+    rows = field_against_proof(
+        session,
+        checks,
+        filters=Filters(release=release),
+        model_hash=model_hash,
+        release=release,
+        since=since,
+        until=until,
+    )
     field = field_shares(rows) if rows else {}
     return Proof(
         shares=shares,
@@ -111,7 +119,7 @@ def _drilled(session: Session, release: str, now: datetime) -> _Newest | None:
     at = func.max(func.coalesce(Drill.at, CoverageRun.at))
     query = (
         select(CoverageRun.model, CoverageRun.model_hash, at)
-        .outerjoin(Drill, Drill.run_id == CoverageRun.id)
+        .outerjoin(Drill, and_(Drill.run_id == CoverageRun.id, Drill.at <= now + AHEAD))
         .where(CoverageRun.origin == ORIGIN, CoverageRun.release == release, or_(Drill.id.is_not(None), took))
         .where(CoverageRun.at <= now + AHEAD)
         .group_by(CoverageRun.model, CoverageRun.model_hash)
@@ -121,7 +129,7 @@ def _drilled(session: Session, release: str, now: datetime) -> _Newest | None:
     return None if row is None else _Newest(*row)
 
 
-def _last_drills(session: Session, release: str, since: datetime) -> list[Last]:
+def _last_drills(session: Session, release: str, since: datetime, until: datetime) -> list[Last]:
     """Return the last drills of all models of a release.
 
     Of a model that was exported again, a fault in a phase counts as it ended on the newest artefacts that it was driven
@@ -129,14 +137,14 @@ def _last_drills(session: Session, release: str, since: datetime) -> list[Last]:
     """
     query = (
         select(func.max(Drill.model), Drill.model_hash)
-        .where(Drill.release == release, Drill.at >= since)
+        .where(Drill.release == release, Drill.at >= since, Drill.at <= until)
         .group_by(Drill.model_hash)
         .order_by(func.max(Drill.at), Drill.model_hash)
     )
     last: dict[tuple[str, str, str], list[Last]] = {}
     for model, model_hash in session.execute(query):
         here: dict[tuple[str, str, str], list[Last]] = {}
-        for one in last_drills(session, model_hash=model_hash, release=release, since=since):
+        for one in last_drills(session, model_hash=model_hash, release=release, since=since, until=until):
             here.setdefault((model, one.fault, one.phase), []).append(one)
         last |= here
     return [one for some in last.values() for one in some]

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import pytest
 from sqlalchemy import select
@@ -13,7 +14,7 @@ from sqlalchemy.orm import Session
 
 from crashpath.coverage.drillcells import CELLS, Cell, DrillResult, none_apply
 from crashpath.coverage.drillstore import Evidence, add_to_run, begin_run
-from crashpath.coverage.field import Names, Standing, field_against_proof, shares
+from crashpath.coverage.field import Names, Standing, field_against_proof, last_drills, shares
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables_evidence import CoverageRun, Drill
@@ -148,3 +149,29 @@ def test_an_empty_store_has_no_field(store: Store) -> None:
     """Without crashes there is nothing to prove anything against."""
     with store.read() as session:
         assert field_against_proof(session, []) == ()
+
+
+def test_drills_of_a_release_and_of_a_time(field: Store) -> None:
+    """Where a release is asked for, drills of others are none, and neither are those after the time that is asked."""
+
+    def standing(**asked: Any) -> Standing:
+        with field.read() as session:
+            rows = field_against_proof(session, [], model_hash="abc", **asked)
+        return next(row.standing for row in rows if row.failure_class == "oom_host")
+
+    with field.write() as session:
+        store_drills(session, _evidence(), [_result("oom_host", True)])
+    assert standing() is standing(release="2.1", until=AT) is Standing.CONTAINED
+    assert standing(release="2.0") is standing(until=AT - timedelta(seconds=1)) is Standing.UNPROVEN
+    with field.write() as session:
+        store_drills(session, _evidence(at=AT + timedelta(days=1)), [_result("oom_host", False)])
+    assert (standing(), standing(until=AT)) == (Standing.UNPROVEN, Standing.CONTAINED)
+
+
+def test_a_last_drill_says_where_it_ran(field: Store) -> None:
+    """Of isolation and policy, too: without them it cannot be repeated."""
+    with field.write() as session:
+        store_drills(session, _evidence("sticky"), [_result("oom_host", False)])
+    with field.read() as session:
+        (last,) = last_drills(session)
+    assert (last.isolation, last.policy, last.passed) == ("process", "sticky", False)

@@ -339,6 +339,44 @@ def test_drills_of_other_artefacts_contain_nothing(store: Store, tmp_path: Path)
     assert (proof(store).contained, proof(store).age_days) == (0, 2.0)
 
 
+def test_drills_of_another_release_contain_nothing(store: Store, tmp_path: Path) -> None:
+    """Though they are of the same artefacts: what this release was not driven through stands against nothing."""
+    crashes(store, tmp_path, ["MemoryError"])
+    trace(store)
+    drill(store, release="2.0")
+    assert (proof(store).contained, proof(store).drills) == (0, 0)
+    drill(store, days=2)
+    drill(store, False, release="2.0")
+    assert proof(store).contained == 1
+
+
+def test_drills_of_later_count_for_nothing(store: Store, tmp_path: Path) -> None:
+    """A review of an earlier moment neither finds what was red after it, nor what contained its crashes after it."""
+    crashes(store, tmp_path, ["MemoryError"])
+    trace(store)
+    drill(store, days=-2)
+    found = proof(store)
+    assert (found.contained, found.drills, found.age_days) == (0, 0, 1.0)
+    drill(store, days=0.5)
+    drill(store, False, days=-1.5)
+    found = proof(store)
+    assert (found.contained, found.drills, found.red, found.age_days) == (1, 1, (), 0.5)
+    drill(store, False, days=-0.9)
+    assert (proof(store).contained, proof(store).drills, len(proof(store).red)) == (0, 1, 1)
+
+
+def test_a_run_that_went_on_is_as_old_as_its_last_drill_until_now(store: Store) -> None:
+    """Of drills that were driven for days a review of a moment between them knows those before it alone."""
+    evidence = Evidence(NOW - 3 * DAY, "2.1", "scores", "abc", "breaker", ())
+    cells = tuple(Cell(one.id, True) for one in CELLS)
+    result = DrillResult(OOM, CATALOGUE[OOM].failure_class, "infer", "process", "breaker", "ort", cells)
+    with store.write() as session:
+        run = begin_run(session, evidence)
+        for days in (2, -2):
+            add_to_run(session, run, replace(evidence, at=NOW - days * DAY), [result], (), {})
+    assert (proof(store).drills, proof(store).age_days) == (1, 2.0)
+
+
 def test_the_commands_are_one_word_a_value(store: Store) -> None:
     """A release's name with a blank stays one word of the command line."""
     reasons, _ = proof_rules(replace(NOTHING, drills=1, red=("a b",)), Proven(required=True), "2.1 rc")
