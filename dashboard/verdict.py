@@ -87,7 +87,7 @@ def thresholds_of(answered: Sequence[Answer]) -> tuple[Threshold, ...]:
     for one in answered:
         if one.question.family is Family.CLASS:
             key = (one.question.rule, one.question.unit)
-            if key not in worst or one.question.bad > worst[key].question.bad:
+            if key not in worst or _badness(one.question) > _badness(worst[key].question):
                 worst[key] = one
     kept = [one for one in answered if one.question.family is not Family.CLASS]
     return tuple(
@@ -112,6 +112,11 @@ def needed_in(answered: Sequence[Answer], unit: str) -> int | None:
             else:
                 overall = max(overall, one.question.needed)
     return max(overall, cohorts)
+
+
+def _badness(question: Question) -> float:
+    """How bad a class is shown to be; behind all others what failed too seldom to be asked, whose evidence is none."""
+    return question.bad or -math.inf
 
 
 def _is_cluster(question: Question) -> bool:

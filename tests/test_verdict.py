@@ -61,3 +61,14 @@ def test_cohorts_need_their_attempts_side_by_side() -> None:
     cohort = replace(_OPEN, family=Family.COHORT, needed=400)
     assert needed_in(answers([_OPEN, cohort, cohort], 0.05), "deployment") == 800
     assert needed_in(answers([_OPEN, replace(cohort, needed=None)], 0.05), "deployment") is None
+
+
+def test_of_classes_the_one_that_is_shown_to_be_worst_stands_beside_its_rule() -> None:
+    """Behind it stand those that are shown to be well, and behind these what failed too seldom to be asked."""
+    seldom, well, worse = (
+        replace(_OPEN, family=Family.CLASS, good=None, subject=name, bad=bad)
+        for name, bad in (("hang", 0.0), ("tokenizer", -3.0), ("oom_host", -0.2))
+    )
+    assert [one.subject for one in thresholds_of(answers([seldom, well, worse], 0.05))] == ["oom_host"]
+    assert [one.subject for one in thresholds_of(answers([seldom, well], 0.05))] == ["tokenizer"]
+    assert [one.subject for one in thresholds_of(answers([seldom], 0.05))] == ["hang"]
