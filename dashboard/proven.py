@@ -27,6 +27,7 @@ from crashpath.dashboard.coverage_report import Asked, stored_report
 from crashpath.dashboard.figures import percent
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.policy import Proven
+from crashpath.dashboard.red_drills import Red, red_besides, red_faults, red_words
 from crashpath.dashboard.review_model import Proof, Reason, Share, Threshold, Verdict
 from crashpath.dashboard.review_words import covered_words
 from crashpath.ingest.classes import CLASSES
@@ -75,7 +76,8 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
     shares = _shares(session, release, model_hash, Asked(days), now) if counted else ()
     newest = [one.at for one in counted if one.model_hash == model_hash] or [one.at for one in there]
     drills = _last_drills(session, release, since, until)
-    missed = [one.fault for one in drills if not one.passed]
+    missed = sum(not one.passed for one in drills)
+    red = (*red_faults(drills), *red_besides(session, release, since=since, until=until))
     checks = [Names(check.id, check.prevents) for check in CHECKS]
     rows = field_against_proof(
         session,
@@ -92,8 +94,8 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
         model=None if shown is None else shown.model,
         age_days=max(0.0, (now - max(newest)) / _DAY) if newest else None,
         drills=len(drills),
-        red=tuple(sorted(set(missed))),
-        lower_bound=lower_bound(len(drills), len(missed)) if drills else None,
+        red=tuple(sorted(map(str, red))),
+        lower_bound=lower_bound(len(drills), missed) if drills else None,
         contained=field.get(Standing.CONTAINED),
         checked=field.get(Standing.CHECKED),
         unproven=field.get(Standing.UNPROVEN),
@@ -198,13 +200,13 @@ def _red(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:
     rule = "coverage.red_drill"
     measured = f"none of {many(proof.drills, 'drill')}" if proof.drills else "no drill"
     if proof.red:
-        measured = f"{many(len(proof.red), 'fault')} red in {many(proof.drills, 'drill')}"
+        measured = red_words(proof.red, proof.drills)
     reasons = tuple(
         Reason(
-            Verdict(policy.red_drill), rule, fault, f"The last drill of {fault} is red.", (fault,),
-            _drill(f"--fault {quote(fault)}", release),
+            Verdict(policy.red_drill), rule, str(red), red.sentence, (red.fault,) if red.fault else (),
+            _drill(red.arguments, release),
         )
-        for fault in proof.red
+        for red in map(Red.named, proof.red)
         if policy.red_drill != "note"
     )  # fmt: skip
     yield Threshold(rule, "", "no red drill", measured, not proof.red), reasons

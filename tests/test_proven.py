@@ -13,6 +13,8 @@ import pytest
 from crashpath.coverage.claims import lower_bound
 from crashpath.coverage.covstore import store_run
 from crashpath.coverage.drillcells import CELLS, Cell, DrillResult
+from crashpath.coverage.drillplan import ISOLATIONS
+from crashpath.coverage.drillroutes import SCENARIOS
 from crashpath.coverage.drillstore import Evidence, add_to_run, begin_run
 from crashpath.coverage.faults import FAULTS
 from crashpath.coverage.runfile import Run, Seen
@@ -21,6 +23,7 @@ from crashpath.dashboard import cli
 from crashpath.dashboard.nightly import NightOptions
 from crashpath.dashboard.policy import Proven
 from crashpath.dashboard.proven import proof_rules, proven
+from crashpath.dashboard.red_drills import Red
 from crashpath.dashboard.review_model import Proof, Reason, Share, Threshold, Verdict
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.feed import FeedOptions
@@ -34,6 +37,8 @@ DEFAULT = Proven()
 CATALOGUE = {one.id: one for one in FAULTS}
 OOM = "model-bytes-refused"
 """A fault of the catalogue: memory is refused while the main path answers."""
+RED = f"{OOM}/process"
+"""As it is named where its drills are red."""
 
 
 def trace(store: Store, *, days: float = 1, release: str = "2.1", model_hash: str = "abc", hits: int = 9) -> None:
@@ -63,15 +68,15 @@ def drill(
     fault: str = OOM,
     model: str = "scores",
     phase: str = "infer",
+    isolation: str = "process",
+    policy: str = "breaker",
     routes: Sequence[tuple[str, int]] = (),
 ) -> None:
     """Keep a drill of so many days ago."""
-    evidence = Evidence(
-        NOW - days * DAY, release, model, model_hash, "breaker", (("torch", "2"),), routes=tuple(routes)
-    )
+    evidence = Evidence(NOW - days * DAY, release, model, model_hash, policy, (("torch", "2"),), routes=tuple(routes))
     cells = tuple(Cell(one.id, passed) for one in CELLS)
     failure_class = CATALOGUE[fault].failure_class
-    result = DrillResult(fault, failure_class, phase, "process", "breaker", "ort", cells, requests=2)
+    result = DrillResult(fault, failure_class, phase, isolation, policy, "ort", cells, requests=2)
     with store.write() as session:
         add_to_run(session, begin_run(session, evidence), evidence, [result], (), {})
 
@@ -177,7 +182,7 @@ def test_evidence_that_is_too_old(store: Store) -> None:
     assert proof_rules(found, DEFAULT, "2.1")[0] == ()
     longer = Proven(max_age_days=41, main=1 - 2**-30)
     assert met(store, longer, "coverage.main") == "100.0 % (10 of 10)"
-    assert proof(store, longer).red == (OOM,)
+    assert proof(store, longer).red == (RED,)
     assert proof(store, Proven(max_age_days=1e300)).drills == 1
 
 
@@ -186,7 +191,7 @@ def test_evidence_of_another_release(store: Store) -> None:
     trace(store, release="2.0")
     drill(store, False, release="2.0")
     assert proof(store) == NOTHING
-    assert proof(store, release="2.0").red == (OOM,)
+    assert proof(store, release="2.0").red == (RED,)
 
 
 def test_evidence_of_a_clock_that_is_ahead(store: Store) -> None:
@@ -278,8 +283,9 @@ def test_red_drills_weigh_what_the_policy_says(store: Store, weight: str, verdic
     assert [one.verdict for one in reasons] == verdicts
     assert proof(store).lower_bound == lower_bound(3, 2)
     if verdicts:
-        assert [(one.subject, one.evidence) for one in reasons] == [(OOM, (OOM,)), ("model-killed", ("model-killed",))]
-        assert reasons[0].command == f"crashpath drill --fault {OOM} --model DIR --release 2.1"
+        killed = "model-killed"
+        assert [(one.subject, one.evidence) for one in reasons] == [(RED, (OOM,)), (f"{killed}/process", (killed,))]
+        assert reasons[0].command == f"crashpath drill --fault {OOM} --isolation process --model DIR --release 2.1"
 
 
 def test_a_red_drill_is_mended_by_a_later_one(any_store: Store) -> None:
@@ -288,13 +294,55 @@ def test_a_red_drill_is_mended_by_a_later_one(any_store: Store) -> None:
     drill(any_store, True, days=4, phase="load")
     drill(any_store, True, days=3, model="another", model_hash="xyz")
     drill(any_store, True, days=2, fault="model-killed", model_hash="def")
-    assert proof(any_store).red == (OOM,)
+    assert proof(any_store).red == (RED,)
     drill(any_store, True, days=1, model_hash="def")
     drill(any_store, False, days=0.9, release="2.0")  # of the artefacts that this release has no longer
     assert met(any_store, DEFAULT, "coverage.red_drill") == "none of 4 drills"
     drill(any_store, False, days=0.5, model_hash="def")
     drill(any_store, True, days=0.1, release="2.0", model_hash="def")
-    assert proof(any_store).red == (OOM,)
+    assert proof(any_store).red == (RED,)
+
+
+@pytest.mark.parametrize(("driven", "named", "arguments", "where"), [
+    ([("process", "breaker")], f"{OOM}/process", "--isolation process", " (isolation process)"),
+    ([("process", "breaker"), ("in_process", "breaker")], OOM, "", ""),
+    ([("in_process", "sticky")], f"{OOM}/in_process/sticky", "--isolation in_process --policy sticky",
+     " (isolation in_process, policy sticky)"),
+    ([("process", "sticky"), ("in_process", "sticky")], f"{OOM}/both/sticky", "--policy sticky", " (policy sticky)"),
+])  # fmt: skip
+def test_a_red_drill_is_repeated_as_it_was(
+    store: Store, driven: list[tuple[str, str]], named: str, arguments: str, where: str
+) -> None:
+    """The command has isolation and policy of what is red, where a drill that is told nothing has others."""
+    for isolation, policy in driven:
+        drill(store, False, isolation=isolation, policy=policy)
+    drill(store, True, isolation="process", policy="breaker", fault="model-killed")
+    _, (reason,) = rule(store, DEFAULT, "coverage.red_drill")
+    assert (reason.subject, reason.evidence) == (named, (OOM,))
+    assert reason.sentence == f"The last drill of {OOM} is red{where}."
+    given = f" {arguments}" if arguments else ""
+    assert reason.command == f"crashpath drill --fault {OOM}{given} --model DIR --release 2.1"
+
+
+def test_a_fault_red_under_two_policies_is_two_reasons(store: Store) -> None:
+    """One command cannot repeat both; it is one fault all the same."""
+    drill(store, False)
+    drill(store, False, policy="sticky")
+    threshold, reasons = rule(store, DEFAULT, "coverage.red_drill")
+    assert (threshold.measured, [one.subject for one in reasons]) == ("1 fault red in 2 drills", [RED, f"{RED}/sticky"])
+    drill(store, policy="breaker", days=0.5)
+    assert proof(store).red == (f"{RED}/sticky",)
+
+
+def test_no_fault_is_named_as_what_else_is_red() -> None:
+    """What a proof names is told apart from its text, whatever the catalogue and the scenarios are called."""
+    everything = [*CATALOGUE, *(f"route {one.id}" for one in SCENARIOS), "mix of 20"]
+    for what in everything:
+        for policy in ("breaker", "sticky"):
+            for isolation in ("both", *ISOLATIONS):
+                red = Red(what, isolation, policy)
+                assert Red.named(str(red)) == red
+                assert red.fault == (what if what in CATALOGUE else None)
 
 
 def test_no_crash_of_the_release(store: Store, tmp_path: Path) -> None:
