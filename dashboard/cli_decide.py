@@ -146,7 +146,7 @@ def decisions(
         emit([words.document(row) for row in rows])
         return Exit.DONE
     if not rows:
-        console().print("Nobody decided anything yet. crashpath merge, split, name and assign do.")
+        console().print(_none(number), soft_wrap=True)
         return Exit.DONE
     table = Table(box=None, pad_edge=False, header_style="bold")
     for heading in ("no.", "when (UTC)", "who", "what", "why"):
@@ -159,6 +159,16 @@ def decisions(
     if len(rows) < len(found):
         console().print(f"The last {len(rows):,} of {len(found):,}; --limit {len(found)} shows all.")
     return Exit.DONE
+
+
+def _none(cluster: int | None) -> str:
+    """Say that no decision was recorded, and which commands record one."""
+    if cluster is not None:
+        return f"Nobody decided anything on {cluster_id(cluster)} yet. crashpath merge, split, name and assign do."
+    return (
+        "Nobody decided anything yet. crashpath merge, split, name and assign record a decision on clusters, "
+        "crashpath review --override one on a release."
+    )
 
 
 def _one(

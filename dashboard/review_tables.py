@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 
@@ -242,13 +243,7 @@ def thresholds_table(review: Review) -> Table:
 
 def looks_table(review: Review) -> Table:
     """Earlier looks, the newest first."""
-    columns = (
-        Column("look", True),
-        Column("at"),
-        Column("verdict"),
-        Column("failed of", True),
-        Column("baseline"),
-    )
+    columns = (Column("look", True), Column("at"), Column("verdict"), Column("failed of", True), Column("baseline"))
     rows = tuple(
         (
             f"{one.number:,}",
@@ -281,11 +276,10 @@ def proof_lines(proof: Proof) -> list[str]:
     """Return what drills have shown, as sentences."""
     found = []
     if proof.model is not None:
-        age = "" if proof.age_days is None else f", {proof.age_days:.1f} days old"
-        found.append(f"Evidence of model {clean(proof.model, MOST_NAME)}{age}.")
+        found.append(f"Evidence of model {clean(proof.model, MOST_NAME)}{_age(proof)}.")
     if proof.drills:
         bound = "" if proof.lower_bound is None else f"; at least {percent(proof.lower_bound)} pass (95 % bound)"
-        found.append(f"Drills: {proof.drills:,}, of them red: {len(proof.red):,}{bound}.")
+        found.append(f"Last drills of faults: {proof.drills:,}{bound}.")
     found += [f"Red: {clean(one, MOST_NAME)}" for one in proof.red]
     field = ((proof.contained, "contained"), (proof.checked, "a check exists"), (proof.unproven, "without proof"))
     told = [f"{words} {percent(share)}" for share, words in field if share is not None]
@@ -295,3 +289,11 @@ def proof_lines(proof: Proof) -> list[str]:
         names = ", ".join(clean(one, MOST_NAME) for one in proof.uncovered_field_classes)
         found.append(f"In the field, and no drill has proven anything of it: {names}.")
     return found or ["Nothing was proven of this release: no coverage and no drill is known."]
+
+
+def _age(proof: Proof) -> str:
+    """Return how old the evidence is, and where nothing of it counts that it is too old for that."""
+    if proof.shares or proof.age_days is None:
+        return "" if proof.age_days is None else f", {proof.age_days:.1f} days old"
+    days = math.ceil(10 * proof.age_days) / 10  # what is too old is never told as just on the limit
+    return f", {days:,.1f} days old, does not count: it is older than the policy allows (coverage.max_age_days)"

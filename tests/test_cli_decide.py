@@ -88,6 +88,20 @@ def test_all_of_them_in_words_and_json(url: str, run: Any) -> None:
     assert "The last 1 of 6; --limit 6 shows all." in run("decisions", "--limit", "1")[1]
 
 
+def test_no_decision_says_what_records_one(url: str, run: Any) -> None:
+    """Of the whole store an override of a review, too; it is on no cluster, so on one it is not named."""
+    code, said, err = run("decisions")
+    assert (code, err) == (Exit.DONE, "")
+    assert said == (
+        "Nobody decided anything yet. crashpath merge, split, name and assign record a decision on clusters, "
+        "crashpath review --override one on a release.\n"
+    )
+    run("name", "C-2", "a name")
+    said = run("decisions", "C-1")[1]
+    assert said == "Nobody decided anything on C-0001 yet. crashpath merge, split, name and assign do.\n"
+    assert run("decisions", "C-1", "--json")[1] == []
+
+
 def test_an_empty_name_takes_it_away(url: str, run: Any) -> None:
     """An empty text takes the name away; what is so already is said and not recorded."""
     assert run("name", "C-1", "")[1] == "C-0001 has no name already: nothing was recorded.\n"

@@ -25,6 +25,7 @@ from crashpath.dashboard.policy import Proven
 from crashpath.dashboard.proven import proof_rules, proven
 from crashpath.dashboard.red_drills import Red
 from crashpath.dashboard.review_model import Proof, Reason, Share, Threshold, Verdict
+from crashpath.dashboard.review_tables import proof_lines
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.feed import FeedOptions
 from crashpath.ingest.store import Store
@@ -184,6 +185,15 @@ def test_evidence_that_is_too_old(store: Store) -> None:
     assert met(store, longer, "coverage.main") == "100.0 % (10 of 10)"
     assert proof(store, longer).red == (RED,)
     assert proof(store, Proven(max_age_days=1e300)).drills == 1
+
+
+def test_what_is_too_old_is_told_to_count_for_nothing(store: Store) -> None:
+    """Each form of the report says so, why, and never an age that the policy would allow."""
+    trace(store, days=30.01)
+    words = "30.1 days old, does not count: it is older than the policy allows (coverage.max_age_days)"
+    assert proof_lines(proof(store)) == [f"Evidence of model scores, {words}."]
+    trace(store, days=29.99)
+    assert proof_lines(proof(store)) == ["Evidence of model scores, 30.0 days old."]
 
 
 def test_evidence_of_another_release(store: Store) -> None:
