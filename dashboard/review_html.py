@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib.resources import files
 from pathlib import Path
 
@@ -38,6 +38,8 @@ WIDE, NARROW = 800, 340
 """Pixels of a picture on a screen and on a telephone: each is drawn for both."""
 MOST_DRAWN = 40
 """Rows of a picture; the table below it has all."""
+_MOVED = 20
+"""Rows of what moved that stand open; the others are folded."""
 _COLOURS = ("var(--release, #332288)", "var(--baseline, #CC6677)")
 
 
@@ -60,6 +62,7 @@ def write_page(target: Path, review: Review) -> None:
 def page(review: Review) -> str:
     """Return the page."""
     template = files("crashpath.dashboard").joinpath("review_page.html").read_text(encoding="utf-8")
+    moved = movements_table(review)
     ordered = sorted(review.units, key=lambda one: one.unit != review.unit)
     return (
         Environment(autoescape=True, trim_blocks=True, lstrip_blocks=True)
@@ -69,7 +72,8 @@ def page(review: Review) -> str:
             words=words,
             units=[(unit, rates_table(unit), list(pictures(review, unit)), cohort_problems(unit)) for unit in ordered],
             meaning={str(measure): meaning for measure, meaning in words.MEANING.items()},
-            movements=movements_table(review),
+            movements=moved.head(_MOVED),
+            moved_more=replace(moved, rows=moved.rows[_MOVED:]),
             thresholds=thresholds_table(review),
             apart=apart_lines(review),
             proof=proof_lines(review.proof),

@@ -199,26 +199,14 @@ def days_table(unit: UnitReport) -> Table:
 
 def movements_table(review: Review) -> Table:
     """What is new, regressed, spiking, fading or gone."""
-    columns = (
-        Column("change"),
-        Column("what"),
-        Column("title"),
-        Column("failures", True),
-        Column("before", True),
-        Column("ratio", True),
-        Column("p", True),
-        Column("in words"),
-    )
+    columns = (Column("change"), Column("what"), Column("title"), Column("failures"), Column("p", True))
     rows = tuple(
         (
             str(one.change),
             clean(one.key, MOST_NAME),
             clean(one.title, MOST_NAME),
-            f"{one.failures:,}",
-            f"{one.before:,}",
-            "–" if one.ratio is None else f"{one.ratio:.3g} times",
-            p_words(one.p) or "–",
             clean(one.sentence),
+            p_words(one.p) or "–",
         )
         for one in review.movements
     )

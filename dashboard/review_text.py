@@ -148,7 +148,7 @@ def _movements(review: Review) -> Iterator[Line]:
     if not review.movements:
         return
     yield from _heading("What moved")
-    for change, key, title, _, _, _, p, sentence in movements_table(review).rows[:MOST]:
+    for change, key, title, sentence, p in movements_table(review).rows[:MOST]:
         name = key if title == key else f"{key} · {title}"
         yield cut(f"{change:<9}  {name}"), "bold"
         yield from wrapped(sentence if p == "–" else f"{sentence}; {p}", "           ")
