@@ -107,9 +107,10 @@ def print_seeds(all_done: Sequence[Replayed]) -> None:
         before, after, fewer = one.deployments[:3]
         rows.append((
             str(one.truth.seed), pair(before), f"{after.truth:.2%}→{after.found:.2%}", pair(fewer), pair(one.logs[0]),
-            pair(one.logs[1]), _holding((*one.deployments, *one.logs)), "/".join(j.verdict for j in one.judged),
+            pair(one.logs[1]), _holding((*one.deployments, *one.logs)).replace(" of ", "/"),
+            "/".join(j.verdict for j in one.judged),
         ))  # fmt: skip
-    head = ("seed", "before", "after", "fewer", "shape", "three", "hold", "verdicts")
+    head = ("", "before", "after", "fewer", "shape", "three", "hold", "verdicts")
     table("Truth → found, by seed", head, rows)
 
 

@@ -53,6 +53,9 @@ def _class(
 ) -> Iterator[Question]:
     """Ask of a class or cluster how frequent it is, against the baseline where that had it, else against a limit.
 
+    What the baseline did not have is shown to be bad where it is over the limit and more frequent than in the baseline:
+    of a class at its old rate a short baseline may have none by chance.
+
     Of fewer failures than the policy counts nothing is said.
     """
     classes, attempts, enough = policy.classes, side.tally.tried, failures >= policy.classes.min_count
@@ -74,6 +77,8 @@ def _class(
         said = f"{of_all}; {none}" if base is None else f"{of_all}, against {none}"
         if enough:
             bad = above_limit(failures, attempts, classes.new_rate)
+            if base is not None:  # none in a few attempts is not yet more frequent than in these
+                bad = min(bad, worse_than(failures, attempts, 0, base.tally.tried, 1.0))
     yield Question(
         family=Family.CLASS,
         rule=rule,

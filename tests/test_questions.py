@@ -267,9 +267,21 @@ def test_a_class_is_new_or_regressed_against_a_baseline() -> None:
         assert one.said == "30 of 1,000 deployments (3.00 %) failed with it, against 0.40 % in the baseline"
     for subject in ("hang", "C-0002 (title 2)"):
         one = found["classes.new_rate", subject]
-        assert (one.bad, one.good) == (above_limit(9, 1000, 0.002), None)
+        assert (one.bad, one.good) == (min(above_limit(9, 1000, 0.002), worse_than(9, 1000, 0, 1000, 1.0)), None)
         assert one.said == "9 of 1,000 deployments (0.90 %) failed with it, against none of 1,000 in the baseline"
     assert {one.family for one in found.values()} == {Family.CLASS}
+
+
+def test_what_a_short_baseline_had_none_of_is_not_shown_to_be_new() -> None:
+    """A class at 1 % is over a limit of 0.2 %; that 50 attempts before had none says nothing of its rate then."""
+    rules = policy(classes={"new_rate": 0.002, "regressed_ratio": 1.5})
+
+    def bad(tried: int) -> float:
+        base = side([], told(tried, release="1.0"), release="1.0")
+        return asked(evidence(side([failed(100)], told(10_000)), base=base), rules)["classes.new_rate", "oom_host"].bad
+
+    assert above_limit(100, 10_000, 0.002) > BAR
+    assert bad(50) < BAR < bad(10_000)
 
 
 def test_what_is_gone_is_no_question_of_being_bad() -> None:
