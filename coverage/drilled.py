@@ -32,13 +32,14 @@ def drill_cells(
     *,
     release: str | None = None,
     since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[Cell, ...]:
     """Return every declared cell with the last drill of each of its faults, for these artefacts.
 
     A cell whose faults were all tried, and none of them can be driven (no prepare step, no device), says why.
     """
-    last = last_drills(session, model_hash=model_hash, release=release, since=since)
-    refused = not_driven(session, model_hash, release=release, since=since)
+    last = last_drills(session, model_hash=model_hash, release=release, since=since, until=until)
+    refused = not_driven(session, model_hash, release=release, since=since, until=until)
     cells = []
     for (failure_class, phase), count in declared_cells(faults).items():
         why = refused.get((failure_class, phase), {})

@@ -129,51 +129,74 @@ def _not_driven(result: DrillResult) -> Json:
 
 
 def drill_routes(
-    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+    session: Session,
+    model_hash: str,
+    *,
+    release: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> dict[str, int]:
     """Return how often the sessions of drills of these artefacts took each declared edge."""
     query = (
         select(CoverageHit.unit, func.sum(CoverageHit.hits))
         .join(CoverageRun, CoverageRun.id == CoverageHit.run_id)
-        .where(*_of_drills(model_hash, release, since), CoverageHit.kind == Kind.ROUTE)
+        .where(*_of_drills(model_hash, release, since, until), CoverageHit.kind == Kind.ROUTE)
         .group_by(CoverageHit.unit)
     )
     return {route: int(count) for route, count in session.execute(query)}
 
 
 def drill_policies(
-    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+    session: Session,
+    model_hash: str,
+    *,
+    release: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> frozenset[str]:
     """Return the policies under which these artefacts were drilled."""
-    told = told_by_drills(session, model_hash, release=release, since=since)
+    told = told_by_drills(session, model_hash, release=release, since=since, until=until)
     return frozenset(str(detail["policy"]) for detail in told if "policy" in detail)
 
 
 def not_driven(
-    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+    session: Session,
+    model_hash: str,
+    *,
+    release: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> dict[tuple[str, str], dict[str, str]]:
     """Return why faults could not be driven, as it was said last: (failure class, phase) → fault → reason."""
     found: dict[tuple[str, str], dict[str, str]] = {}
-    for detail in told_by_drills(session, model_hash, release=release, since=since):
+    for detail in told_by_drills(session, model_hash, release=release, since=since, until=until):
         for one in detail.get("not_driven", ()):
             found.setdefault((one["class"], one["phase"]), {})[one["fault"]] = one["why"]
     return found
 
 
 def told_by_drills(
-    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+    session: Session,
+    model_hash: str,
+    *,
+    release: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> tuple[Json, ...]:
     """Return what runs of drills of these artefacts told besides their drills, the oldest first."""
     query = (
         select(CoverageRun.detail)
-        .where(*_of_drills(model_hash, release, since))
+        .where(*_of_drills(model_hash, release, since, until))
         .order_by(CoverageRun.at, CoverageRun.id)
     )
     return tuple(detail or {} for detail in session.scalars(query))
 
 
-def _of_drills(model_hash: str, release: str | None, since: datetime | None) -> tuple[ColumnElement[bool], ...]:
+def _of_drills(
+    model_hash: str, release: str | None, since: datetime | None, until: datetime | None
+) -> tuple[ColumnElement[bool], ...]:
     """The conditions on ``CoverageRun``."""
     own = (CoverageRun.origin == ORIGIN, CoverageRun.model_hash == model_hash)
     of_release = () if release is None else (CoverageRun.release == release,)
-    return own + of_release + (() if since is None else (CoverageRun.at >= since,))
+    after = () if since is None else (CoverageRun.at >= since,)
+    return own + of_release + after + (() if until is None else (CoverageRun.at <= until,))

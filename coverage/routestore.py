@@ -28,11 +28,16 @@ def route_json(one: RouteResult) -> Json:
 
 
 def route_reasons(
-    session: Session, model_hash: str, *, release: str | None = None, since: datetime | None = None
+    session: Session,
+    model_hash: str,
+    *,
+    release: str | None = None,
+    since: datetime | None = None,
+    until: datetime | None = None,
 ) -> dict[str, str]:
     """Return why edges cannot be taken with these artefacts, as route drills said it last, in every isolation."""
     last: dict[tuple[str, str], RouteResult] = {}
-    for detail in told_by_drills(session, model_hash, release=release, since=since):
+    for detail in told_by_drills(session, model_hash, release=release, since=since, until=until):
         for told in detail.get(ROUTES, ()):
             one = RouteResult(
                 told["scenario"],

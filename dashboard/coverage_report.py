@@ -10,7 +10,7 @@ from datetime import datetime, timedelta
 
 from sqlalchemy.orm import Session
 
-from crashpath.coverage.covered import add_up
+from crashpath.coverage.covered import AHEAD, add_up
 from crashpath.coverage.covstore import newest_run, summed_runs
 from crashpath.coverage.declare import with_declared
 from crashpath.coverage.drilled import drill_cells
@@ -49,17 +49,17 @@ def stored_report(
     Raises ``InputError`` where no model is given and none was traced.
     """
     age = timedelta(days=asked.max_age)
-    since = now - age
+    since, until = now - age, now + AHEAD
     if model_hash is None:
         model_hash = _newest_hash(session, release, asked, now) if folder is None else folder.hash
     runs = summed_runs(session, model_hash, release=release, since=since, now=now)
     covered = add_up(runs, model_hash, now=now, max_age=age)
-    cells = drill_cells(session, FAULTS, model_hash, release=release, since=since)
+    cells = drill_cells(session, FAULTS, model_hash, release=release, since=since, until=until)
     routes = Counter(covered.routes)
-    routes.update(drill_routes(session, model_hash, release=release, since=since))
-    policies = drill_policies(session, model_hash, release=release, since=since)
+    routes.update(drill_routes(session, model_hash, release=release, since=since, until=until))
+    policies = drill_policies(session, model_hash, release=release, since=since, until=until)
     policies = policies & set(IN_USE) or DEFAULT_POLICIES
-    reasons = route_reasons(session, model_hash, release=release, since=since)
+    reasons = route_reasons(session, model_hash, release=release, since=since, until=until)
     covered = replace(covered, routes=dict(routes))
     proof = field_against_proof(session, (), filters=Filters(release=release), model_hash=model_hash, since=since)
     return make_report(

@@ -415,6 +415,7 @@ def test_drills_of_later_count_for_nothing(store: Store, tmp_path: Path) -> None
     drill(store, days=-2)
     found = proof(store)
     assert (found.contained, found.drills, found.age_days) == (0, 0, 1.0)
+    assert {one.name: one.covered for one in found.shares}["drills"] == 0
     drill(store, days=0.5)
     drill(store, False, days=-1.5)
     found = proof(store)
