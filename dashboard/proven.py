@@ -209,7 +209,7 @@ def _red(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:
         for red in map(Red.named, proof.red)
         if policy.red_drill != "note"
     )  # fmt: skip
-    yield Threshold(rule, "", "no red drill", measured, not proof.red), reasons
+    yield Threshold(rule, "", "no red drill", measured, not proof.red, guard=True), reasons
 
 
 def _uncovered(proof: Proof, policy: Proven, release: str) -> Iterator[_Rule]:

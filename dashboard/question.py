@@ -49,7 +49,7 @@ class Question:
 
 def margin_words(ratio: float, failures: int, attempts: int, floor: float) -> str:
     """Return a limit against a baseline of ``failures`` in ``attempts``, with the rate below which none is asked."""
-    return f"at most {times(ratio)} the baseline's {rate_of(failures, attempts)}, or {percent(floor)}"
+    return f"at most {times(ratio)} the baseline's {rate_of(failures, attempts)}, or the floor of {percent(floor)}"
 
 
 def trends_command(side: Side) -> str:

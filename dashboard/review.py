@@ -18,7 +18,7 @@ from crashpath.dashboard.policy import Policy
 from crashpath.dashboard.proven import proof_rules, proven
 from crashpath.dashboard.questions import questions
 from crashpath.dashboard.resolved import resolved_again
-from crashpath.dashboard.review_model import Movement, Proof, Review, UnitReport, Verdict
+from crashpath.dashboard.review_model import Movement, Proof, Reason, Review, UnitReport, Verdict
 from crashpath.dashboard.review_rates import unit_report
 from crashpath.dashboard.sides import Side, make_side
 from crashpath.dashboard.verdict import Answer, answers, needed_in, ranked, reasons_of, thresholds_of, verdict_of
@@ -84,7 +84,7 @@ def judge(
         overrides=(),
         reasons=reasons,
         thresholds=(*thresholds_of(asked), again.threshold, *proof_thresholds),
-        units=_units(evidence, doubted, asked, verdict),
+        units=_units(evidence, doubted, asked, _attempts_decide(verdict, reasons)),
         movements=_movements(evidence, main, policy, doubted),
         apart=doubted.apart,
         proof=proof,
@@ -111,9 +111,14 @@ def _with_side(evidence: Evidence, wanted: str | None) -> Evidence:
     return replace(evidence, release=replace(known, sides=(empty,)))
 
 
-def _units(evidence: Evidence, doubted: Doubts, asked: Sequence[Answer], verdict: Verdict) -> tuple[UnitReport, ...]:
+def _attempts_decide(verdict: Verdict, reasons: Sequence[Reason]) -> bool:
+    """Whether a HOLD would end with more attempts: not where a reason of it is no test."""
+    return verdict is Verdict.HOLD and all(one.e_value is not None for one in reasons)
+
+
+def _units(evidence: Evidence, doubted: Doubts, asked: Sequence[Answer], decide: bool) -> tuple[UnitReport, ...]:
     def needed(unit: str) -> int | None:
-        return needed_in(asked, unit) or None if verdict is Verdict.HOLD else None
+        return needed_in(asked, unit) or None if decide else None
 
     return tuple(
         unit_report(side, _base(evidence, side.unit), doubted.problems, needed(side.unit))

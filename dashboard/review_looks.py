@@ -108,6 +108,7 @@ def _worse(then: Counts, now: Counts, alpha: float) -> bool:
             if measure == Measure.CONTAINED or before is None:
                 continue
             since = failures - before[0], attempts - before[1]
-            if min(since) >= 0 and worse_than(*since, *before, WORSE) >= bar:
+            # Failures of which no attempts are told yet are of that many at least.
+            if min(since) >= 0 and worse_than(since[0], max(since), *before, WORSE) >= bar:
                 return True
     return False

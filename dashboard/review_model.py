@@ -158,6 +158,7 @@ class Apart:
 class Threshold:
     """A rule of the policy beside what was measured, both in words; ``met`` is ``None`` where it is not shown yet.
 
+    Of a ``guard`` nothing has to be shown: it is met as long as no breach is, whatever the measured figure.
     ``rule`` is the key in the policy file, ``subject`` the cohort, class or cluster where it is about one.
     ``limit_rate`` is the limit as a share where it is a highest rate: pictures draw it as a line.
     """
@@ -168,6 +169,7 @@ class Threshold:
     measured: str
     met: bool | None
     limit_rate: float | None = None
+    guard: bool = False
 
 
 @dataclass(frozen=True, slots=True)

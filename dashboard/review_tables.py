@@ -269,13 +269,17 @@ def proof_lines(proof: Proof) -> list[str]:
         bound = "" if proof.lower_bound is None else f"; at least {percent(proof.lower_bound)} pass (95 % bound)"
         found.append(f"Last drills of faults: {proof.drills:,}{bound}.")
     found += [f"Red: {clean(one, MOST_NAME)}" for one in proof.red]
-    field = ((proof.contained, "contained"), (proof.checked, "a check exists"), (proof.unproven, "without proof"))
-    told = [f"{words} {percent(share)}" for share, words in field if share is not None]
+    field = (
+        (proof.contained, "in classes that a drill shows contained"),
+        (proof.checked, "in others that a check of `crashpath diagnose` looks for"),
+        (proof.unproven, "in neither"),
+    )
+    told = [f"{percent(share)} {words}" for share, words in field if share is not None]
     if told:
-        found.append(f"Of the field's crashes: {', '.join(told)}.")
+        found.append(f"Of the field's crashes {', '.join(told)}.")
     if proof.uncovered_field_classes:
         names = ", ".join(clean(one, MOST_NAME) for one in proof.uncovered_field_classes)
-        found.append(f"In the field, and no drill has proven anything of it: {names}.")
+        found.append(f"In the field, and no drill that counts shows them contained: {names}.")
     return found or ["Nothing was proven of this release: no coverage and no drill is known."]
 
 

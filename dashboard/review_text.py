@@ -25,6 +25,7 @@ from crashpath.dashboard.review_tables import (
 )
 from crashpath.dashboard.review_words import (
     MEANING,
+    NO_BREACH,
     clean,
     look_line,
     method_lines,
@@ -44,7 +45,7 @@ MOST_COHORTS, MOST_LOOKS, MOST_THRESHOLDS = 8, 5, 40
 _LEAST_NAME = 20
 _GAP = 2
 STYLES = {Verdict.GO: "bold green", Verdict.NO_GO: "bold red", Verdict.HOLD: "bold yellow"}
-_RESULTS = {"met": "green", "not met": "red", "not shown yet": "yellow"}
+_RESULTS = {"met": "green", "not met": "red", "not shown yet": "yellow", NO_BREACH: ""}
 
 Line = tuple[str, str]
 """Text, and the style that it is shown in."""
@@ -61,7 +62,7 @@ def lines(review: Review) -> Iterator[Line]:
     yield from _head(review)
     yield from _reasons(review)
     for unit in sorted(review.units, key=lambda one: one.unit != review.unit):
-        yield from _unit(unit)
+        yield from _unit(unit, unit.unit == review.unit)
     yield from _movements(review)
     yield from _thresholds(review)
     yield from _listed("Apart: on no denominator; it counts against a GO and for no NO-GO", apart_lines(review))
@@ -105,7 +106,7 @@ def _reason(number: int, reason: Reason) -> Iterator[Line]:
         yield from command_lines(clean(reason.command))
 
 
-def _unit(unit: UnitReport) -> Iterator[Line]:
+def _unit(unit: UnitReport, main: bool) -> Iterator[Line]:
     yield from _heading(f"Rates by {clean(unit.unit, 40)}, with 95 % intervals")
     table = rates_table(unit)
     meanings = {str(measure): MEANING[measure] for measure, _ in ordered(unit)}
@@ -116,7 +117,7 @@ def _unit(unit: UnitReport) -> Iterator[Line]:
         rows.append((f"  {rest[0]}", *rest[1:]))
     columns = (Column(""), *(Column("", number=i < 2) for i in range(3)))
     yield from grid(columns, rows)
-    if unit.attempts_needed:
+    if unit.attempts_needed and not main:  # of the main one the head says it
         yield from wrapped(f"A verdict is likely with {needed_words(unit.attempts_needed, unit.unit)}.")
     if unit.cohorts:
         yield from _cohorts(unit)
@@ -161,8 +162,8 @@ def _thresholds(review: Review) -> Iterator[Line]:
         yield from _heading(table.caption)
     for rule, subject, limit, measured, result in table.rows[:MOST_THRESHOLDS]:
         name = rule if subject == "–" else f"{rule} · {subject}"
-        yield cut(f"{result:<13}  {name}"), _RESULTS[result]
-        yield from wrapped(f"{limit}: {measured}", " " * 15)
+        yield cut(f"{result:<{len(NO_BREACH)}}  {name}"), _RESULTS[result]
+        yield from wrapped(f"{limit}: {measured}", " " * (len(NO_BREACH) + 2))
     yield from _rest(len(table.rows) - MOST_THRESHOLDS)
 
 

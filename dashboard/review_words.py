@@ -32,6 +32,7 @@ MEANING = {
 MOST_CHARACTERS = 400
 NO_RATE = "no rate"
 NONE = "–"
+NO_BREACH = "no breach shown"
 _MINUS = "−"
 _MOST_DIGITS = 8
 
@@ -154,6 +155,8 @@ def verdict_words(review: Review) -> str:
     decided = standing(review)
     if decided is not None:
         who, why = clean(decided.who, 80), clean(decided.why)
+        if review.outcome is review.verdict:
+            return f"{review.verdict}, and by the word of {who}, which changes nothing: {why}"
         return f"{review.verdict}, overridden to {review.outcome} by {who}: {why}"
     return str(review.verdict) if review.outcome is review.verdict else f"{review.verdict}, taken as {review.outcome}"
 
@@ -199,13 +202,13 @@ def reason_weight(reason: Reason) -> str:
 def no_reason(review: Review) -> str:
     """Return what stands where there is no reason against a GO."""
     if review.verdict is Verdict.GO:
-        return "Everything that the policy asks was shown."
+        return "Everything that the policy asks for is shown, and no breach is."
     return "No reason was given."
 
 
 def met_words(threshold: Threshold) -> str:
-    """Return whether a rule of the policy is met."""
-    return {True: "met", False: "not met", None: "not shown yet"}[threshold.met]
+    """Return whether a rule of the policy is shown to be met; of a guard only a breach can be shown."""
+    return {True: NO_BREACH if threshold.guard else "met", False: "not met", None: "not shown yet"}[threshold.met]
 
 
 def class_name(row: ClassRow) -> str:

@@ -92,7 +92,7 @@ def thresholds_of(answered: Sequence[Answer]) -> tuple[Threshold, ...]:
     kept = [one for one in answered if one.question.family is not Family.CLASS]
     return tuple(
         Threshold(f"{one.question.rule} ({one.question.unit})", one.question.subject, one.question.limit,
-                  one.question.measured, one.met, one.question.limit_rate)
+                  one.question.measured, one.met, one.question.limit_rate, one.question.good is None)
         for one in (*kept, *worst.values())
     )  # fmt: skip
 
@@ -137,7 +137,10 @@ def _reason(one: Answer) -> Reason:
             Verdict.NO_GO, question.rule, question.subject, said, question.evidence, question.command, e, None,
             question.unit,
         )  # fmt: skip
-    more = ": no number of attempts would tell at this rate" if question.needed is None else ""
+    more = ""
+    if question.needed is None:
+        more = ": no number of attempts would tell at this rate"
+        more += ", beside a baseline of this size" if question.rule.startswith("baseline.") else ""
     said = f"{subject}{question.said}; not shown yet to be {question.limit}{more}."
     return Reason(
         Verdict.HOLD, question.rule, question.subject, said, question.evidence, "", e_value(question.good or 0.0),

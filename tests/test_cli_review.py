@@ -256,6 +256,7 @@ def test_a_baseline_that_says_nothing_is_a_hold(fleet: Fleet, look: Look, given:
         "unknown": "The store knows nothing of baseline 0.1. It knows 1.0, 2.0.",
         "untold": "No deployments of the baseline 1.0 are told: there is nothing to compare with.",
     }[given] in sentences(told)
+    assert told["attempts_needed"] is None  # no number of them would mend it
 
 
 @pytest.mark.parametrize(("failures", "expected"), [(9, 1), (2, 0)])
@@ -312,6 +313,51 @@ def test_a_person_may_decide_and_is_named_for_ever(fleet: Fleet, look: Look) -> 
     assert run(["undo", str(word["decision"]), "--who", "noor", "--db", fleet.url]) == 0
     code, told = look()
     assert (code, [one["undone"] for one in told["overrides"]]) == (1, [True])
+
+
+def test_a_word_does_not_cover_failures_of_which_no_attempts_are_told_yet(fleet: Fleet, look: Look) -> None:
+    """The logs of a day come before its attempts: what failed meanwhile was tried at least that often."""
+    fleet.fail(40)
+    fleet.tell(1000)
+    fleet.night()
+    assert look("--override", "GO", "--who", "kim", "--why", "only the laboratory fails")[0] == 0
+    fleet.fail(60)
+    fleet.night()
+    code, told = look()
+    assert (code, told["outcome"], told["overrides"][0]["holds"]) == (1, "NO-GO", False)
+
+
+def test_a_word_that_the_evidence_agrees_with_is_no_override(
+    fleet: Fleet, look: Look, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """GO said over a HOLD stands beside a GO later, and the report does not say that it put one for the other."""
+    fleet.fail(0)
+    fleet.tell(100)
+    fleet.night()
+    assert look("--override", "GO", "--who", "kim", "--why", "the laboratory waits")[0] == 0
+    fleet.tell(3000, day=DAY + timedelta(days=1))
+    fleet.night()
+    capsys.readouterr()
+    assert run(["review", "--release", "2.0", "--db", fleet.url]) == 0
+    assert capsys.readouterr().out.startswith("GO, and by the word of kim, which changes nothing: the laboratory waits")
+
+
+def test_a_rule_that_asks_for_nothing_to_be_shown_is_not_called_met(
+    fleet: Fleet, look: Look, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Five failures of a new class in 1,000 are above 0.2 % and show no breach: the report says just that."""
+    fleet.fail(0, release="1.0")
+    fleet.fail(5)
+    fleet.tell(1000)
+    fleet.tell(1000, release="1.0")
+    fleet.night()
+    _, told = look("--baseline", "1.0")
+    rules = {one["rule"]: one for one in told["thresholds"]}
+    new = rules["classes.new_rate (deployment)"]
+    assert (new["met"], new["guard"], rules["limits.unanswered (deployment)"]["guard"]) == (True, True, False)
+    capsys.readouterr()
+    run(["review", "--release", "2.0", "--baseline", "1.0", "--db", fleet.url])
+    assert "no breach shown  classes.new_rate" in capsys.readouterr().out
 
 
 def test_a_person_may_be_stricter_than_the_evidence(fleet: Fleet, look: Look) -> None:

@@ -216,7 +216,7 @@ def test_a_baseline_is_beaten_by_the_margin_or_by_the_floor() -> None:
     assert rare.good > BAR
     often = asked(evidence(side([failed(300)], told(10_000)), base=base), rules)["baseline.unanswered", ""]
     assert often.bad > BAR
-    assert often.limit == "at most 1.25 times the baseline's 0.10 %, or 1.00 %"
+    assert often.limit == "at most 1.25 times the baseline's 0.10 %, or the floor of 1.00 %"
     assert often.said == "300 of 10,000 deployments (3.00 %) were not answered, against 0.10 % in the baseline"
     assert often.limit_rate is None
 
@@ -263,7 +263,7 @@ def test_a_class_is_new_or_regressed_against_a_baseline() -> None:
     for subject in ("oom_host", "C-0001 (title 1)"):
         one = found["classes.regressed_ratio", subject]
         assert one.bad == min(worse_than(30, 1000, 4, 1000, 1.5), above_limit(30, 1000, 0.001))
-        assert one.limit == "at most 1.5 times the baseline's 0.40 %, or 0.10 %"
+        assert one.limit == "at most 1.5 times the baseline's 0.40 %, or the floor of 0.10 %"
         assert one.said == "30 of 1,000 deployments (3.00 %) failed with it, against 0.40 % in the baseline"
     for subject in ("hang", "C-0002 (title 2)"):
         one = found["classes.new_rate", subject]
