@@ -132,6 +132,7 @@ def reviews(rng: np.random.Generator, scenario: Scenario) -> Iterator[Review]:
             release=release.known(night),
             baseline=before,
             nameless={},
+            strangers={},
             clusters=facts,
             first_days={RELEASE: FIRST},
             night=NightSeen(night, "complete", None, at, at),

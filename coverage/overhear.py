@@ -74,13 +74,13 @@ class Overheard:
             return
         with contextlib.suppress(OSError, ValueError, IndexError):  # it has just ended
             spent = processor_seconds(pid)
+            self._computed[pid] = spent  # first of all: whoever is in `_began` is here
             if pid not in self._began:
                 self._began[pid] = spent
                 if pid != os.getpid():
                     self._endings.watch(pid)
                     file = os.open(f"/proc/{pid}/fd/2", os.O_RDONLY | os.O_NONBLOCK)
                     self._files[pid] = (file, os.fstat(file).st_size)
-            self._computed[pid] = spent
 
 
 def processor_seconds(pid: int) -> float:

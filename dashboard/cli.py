@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import sys
 import traceback
 from collections.abc import Sequence
@@ -15,6 +16,8 @@ from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import complain
 from crashpath.dashboard.misuse import misuse
 
+_NO_ROOM = (errno.ENOSPC, errno.EDQUOT, errno.EIO)
+
 
 def main(arguments: Sequence[str] | None = None) -> None:
     """Run the command line and exit with a documented code. 1 is never used for an error: it means NO-GO."""
@@ -23,6 +26,9 @@ def main(arguments: Sequence[str] | None = None) -> None:
 
 def run(arguments: Sequence[str]) -> int:
     """Run one command and return its exit code; every error becomes one sentence on standard error."""
+    if sys.stdout is None:
+        complain("Standard output is closed: there is nowhere to print to.")
+        return Exit.FAILED
     debug = "--debug" in arguments
     rest = [argument for argument in arguments if argument != "--debug"]
     try:
@@ -41,6 +47,8 @@ def run(arguments: Sequence[str]) -> int:
             traceback.print_exc()
         if is_expected(error):
             complain(str(error))
+        elif isinstance(error, OSError) and error.errno in _NO_ROOM:
+            complain(f"What was to be written could not be: {error.strerror}.")
         else:
             told = f"{type(error).__name__}: {error}"
             complain(f"{told}. This is a defect of crashpath; run again with --debug for details.")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shlex
 import sys
 from dataclasses import replace
@@ -67,8 +68,9 @@ def review(
     settings = load_settings(db=db)
     names, first = _names(release, baseline), _unit(unit)
     rules, source = policy_in_force(policy, settings)
-    at = as_of_time(as_of, settings.tz) if as_of else datetime.now(UTC)
+    at = datetime.now(UTC) if as_of is None else as_of_time(as_of, settings.tz)
     word = _word(override, who, why)
+    _can_be_written(html, markdown)
     with open_store(settings.db, create=False) as store:
         made = _made(store, names, rules, source, first, at, word)
     _print(made, as_json, markdown == _STDOUT)
@@ -95,7 +97,7 @@ def policy(file: PolicyOption = None, as_json: JsonOption = False) -> int:
 def policy_in_force(file: Path | None, settings: Settings) -> tuple[Policy, str]:
     """Return the policy and where it comes from: the option, the setting, ``policy.toml`` here, or the defaults."""
     chosen = file or (Path(settings.policy) if settings.policy else None)
-    if chosen is None and Path(FILE_NAME).is_file():
+    if chosen is None and os.path.lexists(FILE_NAME):  # whatever it is: rules that cannot be read are not left out
         chosen = Path(FILE_NAME)
     rules = load_policy(chosen)
     return rules, f"the defaults, as there is no {FILE_NAME} here" if chosen is None else str(chosen)
@@ -107,9 +109,10 @@ def _names(release: str, baseline: str | None) -> tuple[str, str | None]:
             raise UsageError(f"{flag} is empty: name a release. crashpath attempts lists those with attempts.")
         if name is not None and name.strip() == UNKNOWN:
             raise UsageError(f"{flag} {UNKNOWN} stands for what names no release, and nobody can review that.")
-    if baseline is not None and baseline.strip() == release.strip():
-        raise UsageError(f"Release and baseline are both {release}: name the release before it as --baseline.")
-    return fact(release, clean), None if baseline is None else fact(baseline, clean)  # as the store names them
+    named, before = fact(release, clean), None if baseline is None else fact(baseline, clean)  # as the store has them
+    if named == before:
+        raise UsageError(f"Release and baseline are both {named}: name the release before it as --baseline.")
+    return named, before
 
 
 def _unit(given: str | None) -> str | None:
@@ -179,6 +182,13 @@ def _print(made: Review, as_json: bool, as_markdown: bool) -> None:
         from crashpath.dashboard.review_text import print_review
 
         print_review(made, console())
+
+
+def _can_be_written(html: Path | None, markdown: str | None) -> None:
+    """Refuse a report that has nowhere to go before a look or an override is kept."""
+    for target in (html, None if markdown in (None, _STDOUT) else Path(markdown)):
+        if target is not None and not target.resolve().parent.is_dir():
+            raise InputError(f"There is no folder {target.parent} to write {target.name} to. Make it first.")
 
 
 def _write(made: Review, html: Path | None, markdown: str | None) -> None:

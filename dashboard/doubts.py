@@ -44,7 +44,7 @@ class _Doubt:
 
 def doubts(evidence: Evidence, policy: Policy, *, unit: str | None) -> Doubts:
     """Return everything that is in doubt. ``unit`` is the one that was asked to come first, if one was."""
-    about = [*_of_release(evidence, policy, unit), *_of_night(evidence, policy)]
+    about = [*_of_release(evidence, policy, unit), *_of_strangers(evidence, policy), *_of_night(evidence, policy)]
     baseline = list(_of_baseline(evidence, policy, unit))
     everything = (*about, *baseline)
     return Doubts(
@@ -114,13 +114,14 @@ def _named(rows: Sequence[CohortTally], side: Side) -> str:
 
 def _of_night(evidence: Evidence, policy: Policy) -> Iterator[_Doubt]:
     night = evidence.night
-    if night is None or night.status not in ("running", "failed"):
+    if night is None or night.status not in ("running", "failed", "partial"):
         return
     if night.status == "running":
         what = f"A night is running since {night.started_at:%Y-%m-%d %H:%M} UTC: its logs are not all counted yet."
     else:
         why = f" ({night.reason})" if night.reason else ""
-        what = f"The last night failed{why}: what it did not read is not counted."
+        how = "failed" if night.status == "failed" else "was partial"
+        what = f"The last night {how}{why}: what it did not read is not counted."
     yield _Doubt(policy.evidence.unfinished_night, _reason("unfinished_night", "", what, "crashpath nightly PATH…"))
 
 
@@ -163,13 +164,27 @@ def _unheard(missed: Sequence[Unheard], weight: Doubt, rule: str, whose: str) ->
         yield _Doubt(weight, _reason(rule, _subject(cohorts), what, "crashpath nightly PATH…"))
 
 
+def _of_strangers(evidence: Evidence, policy: Policy) -> Iterator[_Doubt]:
+    """Doubt the counts where failures name what may be the release, written otherwise: ``v2.0`` for ``2.0``."""
+    release = evidence.release.release
+    for name, count in evidence.strangers.items():
+        if _plain(name) == _plain(release):
+            what = f"{_failed(count)} of release {name}, which may be {release}: of {name} no attempts are told."
+            yield _Doubt(policy.evidence.untold, _reason("untold", name, what, "crashpath attempts"))
+
+
+def _plain(name: str) -> str:
+    return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("release").removeprefix("v")
+
+
 def _notes(evidence: Evidence, policy: Policy) -> Iterator[str]:
     night = evidence.night
     if night is None:
         yield "No night was run yet: failures come from counts of attempts alone."
-    elif night.status == "partial":
-        why = f" ({night.reason})" if night.reason else ""
-        yield f"The last night was partial{why}."
+    if evidence.strangers:
+        failed = _failed(sum(evidence.strangers.values()))
+        names = _some([*evidence.strangers], "release")
+        yield f"In this time {failed} of releases of which no attempts are told: {names}."
     for side in evidence.release.sides:
         yield from _side_notes(side, policy)
     if evidence.baseline is not None and any(evidence.baseline.ahead):
@@ -257,10 +272,10 @@ def _subject(cohorts: Sequence[Cohort]) -> str:
     return str(cohorts[0]) if len(cohorts) == 1 else f"{len(cohorts):,} cohorts"
 
 
-def _some(cohorts: Sequence[Cohort]) -> str:
-    named = ", ".join(str(one) for one in cohorts[:_NAMED])
-    more = len(cohorts) - _NAMED
-    return f"{named} and {many(more, 'more cohort')}" if more > 0 else named
+def _some(these: Sequence[Cohort] | Sequence[str], what: str = "cohort") -> str:
+    named = ", ".join(str(one) for one in these[:_NAMED])
+    more = len(these) - _NAMED
+    return f"{named} and {many(more, f'more {what}')}" if more > 0 else named
 
 
 def _days(days: Sequence[date]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
@@ -18,6 +18,7 @@ from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
 from crashpath.ingest.failed_read import releases as known_releases
+from crashpath.ingest.failed_read import tried_releases
 from crashpath.ingest.failed_sums import (
     CohortSum,
     DaySum,
@@ -26,6 +27,7 @@ from crashpath.ingest.failed_sums import (
     failed_clusters,
     failed_cohorts,
     failed_days,
+    failed_releases,
 )
 from crashpath.ingest.first_seen import first_days, first_releases, has_earlier
 from crashpath.ingest.heard import HeardCohort, heard
@@ -90,12 +92,14 @@ class Known:
 class Evidence:
     """A release, its baseline, and what both stand on. ``nameless``: failures by unit that name no release.
 
-    These are of days on which the release was tried; any of them may be of it.
+    These are of days on which the release was tried; any of them may be of it. ``strangers``: failures of that time by
+    other releases of which no attempts are told.
     """
 
     release: Known
     baseline: Known | None
     nameless: Mapping[str, int]
+    strangers: Mapping[str, int]
     clusters: Mapping[int, ClusterFacts]
     first_days: Mapping[str, date]
     night: NightSeen | None
@@ -115,6 +119,7 @@ def gather(session: Session, release: str, baseline: str | None, *, at: datetime
         release=known[release],
         baseline=None if baseline is None else known[baseline],
         nameless=_nameless(known[release], cells),
+        strangers=_strangers(session, known[release], names),
         clusters=clusters,
         first_days=first_days(session, {one.resolved_in for one in clusters.values() if one.resolved_in} | {release}),
         night=last_night(session),
@@ -243,6 +248,17 @@ def _nameless(known: Known, cells: Sequence[DaySum]) -> dict[str, int]:
         if count:
             found[side.unit] = count
     return found
+
+
+def _strangers(session: Session, known: Known, names: Collection[str]) -> dict[str, int]:
+    days = sorted({day for side in known.sides for day in side.days})
+    units = {side.unit for side in known.sides}
+    if not days:
+        return {}
+    units -= {"load"} if "deployment" in units else set()  # a load that only a log tells counts on both
+    found = failed_releases(session, days[0], days[-1], units)
+    known_of = tried_releases(session) | {*names, UNKNOWN}
+    return {name: count for name, count in found.items() if name not in known_of}
 
 
 def _clusters(session: Session, release: Known, baseline: Known | None) -> dict[int, ClusterFacts]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import sys
 from typing import Annotated, Any
@@ -21,13 +22,15 @@ def console() -> Console:
 
 
 def complain(message: str) -> None:
-    """Print one line for a person on standard error."""
-    sys.stderr.write(f"crashpath: {' '.join(message.split())}\n")
+    """Print one line for a person on standard error; where that is closed or full nobody can be told."""
+    with contextlib.suppress(OSError, ValueError, AttributeError):  # the exit code has to be the right one all the same
+        sys.stderr.write(f"crashpath: {' '.join(message.split())}\n")
+        sys.stderr.flush()
 
 
 def tell(message: str) -> None:
     """Print one line on standard error where a person watches it; say nothing in a job's log."""
-    if sys.stderr.isatty():
+    if sys.stderr is not None and sys.stderr.isatty():
         sys.stderr.write(f"{message}\n")
 
 

@@ -21,7 +21,7 @@ Doubt = Literal["HOLD", "note"]
 
 
 class _Part(BaseModel):
-    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+    model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False, strict=True)
 
 
 class UnitLimits(_Part):
@@ -69,7 +69,7 @@ class Classes(_Part):
     regressed_ratio: Ratio | None = 1.5
     regressed_floor: Share = 0.0005
     resolved_again: Weight = "NO-GO"
-    min_count: Annotated[int, Field(ge=1)] = 5
+    min_count: Annotated[int, Field(ge=1, le=1_000_000)] = 5
 
 
 class Proven(_Part):
@@ -121,6 +121,10 @@ def load_policy(file: Path | None) -> Policy:
             return Policy.model_validate(tomllib.load(opened))
     except OSError as error:
         raise UsageError(f"The policy {file} cannot be read ({error.strerror}). Name a file that is there.") from error
+    except RecursionError as error:
+        raise UsageError(
+            f"The policy {file} is no TOML (too deep). `crashpath policy` prints one to start from."
+        ) from error
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise UsageError(f"The policy {file} is no TOML ({error}). `crashpath policy` prints one to start from.") from (
             error

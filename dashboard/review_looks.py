@@ -50,8 +50,8 @@ def with_looks(session: Session, review: Review) -> Review:
     """Return the review with earlier looks, and with the outcome that the last word of a person puts in its place."""
     earlier = tuple(_look(one) for one in looks(session, review.release) if one.number < review.looks)
     words = tuple(_override(one, review) for one in overrides(session, review.release))
-    standing = [one for one in words if not one.undone]
-    outcome = standing[-1].verdict if standing and standing[-1].holds else review.verdict
+    holding = [one for one in words if one.holds]  # a milder one that lapsed does not end a stricter one before it
+    outcome = holding[-1].verdict if holding else review.verdict
     return replace(review, earlier=earlier, overrides=words, outcome=outcome)
 
 
@@ -107,8 +107,10 @@ def _worse(then: Counts, now: Counts, alpha: float) -> bool:
             before = then.get(unit, {}).get(measure)
             if measure == Measure.CONTAINED or before is None:
                 continue
-            since = failures - before[0], attempts - before[1]
+            failed, tried = failures - before[0], attempts - before[1]
+            if failed < 0 or tried < 0:  # what was told before was corrected: there is no "since"
+                failed, tried = failures, attempts
             # Failures of which no attempts are told yet are of that many at least.
-            if min(since) >= 0 and worse_than(since[0], max(since), *before, WORSE) >= bar:
+            if worse_than(failed, max(failed, tried), *before, WORSE) >= bar:
                 return True
     return False

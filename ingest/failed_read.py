@@ -84,6 +84,11 @@ def releases(session: Session) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def tried_releases(session: Session) -> frozenset[str]:
+    """Return every release of which attempts are told."""
+    return frozenset(_distinct(session, Attempts.release))
+
+
 def _distinct(session: Session, column: Any) -> set[str]:
     """Go from value to value by the column's index: there are few of them in many rows."""
     found: set[str] = set()

@@ -75,6 +75,18 @@ def failed_days(session: Session, releases: Collection[str]) -> tuple[DaySum, ..
     return tuple(DaySum(unit, day, release, *sums) for release, day, unit, *sums in rows)
 
 
+def failed_releases(session: Session, since: date, until: date, units: Collection[str]) -> dict[str, int]:
+    """Return failures in these units by release, from day to day, both inclusive; the most first."""
+    count = _sum(FailedCohort.attempts).label("count")
+    query = (
+        select(FailedCohort.release, count)
+        .where(FailedCohort.day.between(since, until), FailedCohort.unit.in_(sorted(units)))
+        .group_by(FailedCohort.release)
+        .order_by(count.desc(), FailedCohort.release)
+    )
+    return dict(session.execute(query).all())
+
+
 def failed_cohorts(session: Session, release: str, scope: Scope) -> tuple[CohortSum, ...]:
     """Return the sums of a release in order of unit, platform and model."""
     key = (FailedCohort.unit, FailedCohort.platform, FailedCohort.model)

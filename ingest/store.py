@@ -132,7 +132,7 @@ def connect(url: str, *, create: bool) -> Engine:
     """Make an engine for ``url`` without looking at the schema."""
     try:
         parsed = make_url(url)
-    except ArgumentError as error:
+    except (ArgumentError, ValueError) as error:  # of an address in brackets that is none
         raise StoreUnusable(
             f"{url!r} is not a database URL.", "Use sqlite:///FILE or postgresql+psycopg://USER@HOST/NAME."
         ) from error

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import sqlite3
+import subprocess
+import sys
 from collections.abc import Callable, Sequence
 from contextlib import closing
 from datetime import UTC, date, datetime, timedelta
@@ -11,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import make_url, update
 
 from crashpath.dashboard.cli import run
 from crashpath.dashboard.nightly import NightOptions
@@ -197,6 +200,31 @@ def test_a_day_with_failures_and_no_attempts_is_shown(fleet: Fleet, look: Look) 
     assert code == 0  # even with these seven the rate is shown to be under the limit
 
 
+@pytest.mark.parametrize(("name", "expected"), [("v2.0", 3), ("Release-2.0", 3), ("3.1", 0)])
+def test_failures_of_a_release_that_nobody_tried_are_told(fleet: Fleet, look: Look, name: str, expected: int) -> None:
+    """Where the name may be this release's, written otherwise, they hold it; else they are a note."""
+    fleet.fail(0)
+    fleet.tell(3000)
+    fleet.fail(90, release=name)
+    fleet.night()
+    code, told = look()
+    assert code == expected
+    assert ("which may be 2.0" in sentences(told)) == (expected == 3)
+    assert f"90 attempts failed of releases of which no attempts are told: {name}." in "\n".join(told["notes"])
+
+
+def test_a_night_that_could_not_read_a_log_is_a_hold(fleet: Fleet, look: Look) -> None:
+    """A damaged archive may be full of failures: what was read beside it vouches for nothing of it."""
+    fleet.fail(0)
+    fleet.tell(3000)
+    lines = "".join(f"{n} torch.OutOfMemoryError: CUDA out of memory\n" for n in range(900))
+    (fleet.folder / "logs" / "damaged.log.gz").write_bytes(gzip.compress(lines.encode())[:40])
+    fleet.night()
+    code, told = look()
+    assert code == 3
+    assert "The last night was partial" in sentences(told)
+
+
 def test_a_night_that_failed_or_is_running_is_a_hold(fleet: Fleet, look: Look) -> None:
     """What it did not read is not counted."""
     fleet.fail(0)
@@ -327,6 +355,73 @@ def test_a_word_does_not_cover_failures_of_which_no_attempts_are_told_yet(fleet:
     assert (code, told["outcome"], told["overrides"][0]["holds"]) == (1, "NO-GO", False)
 
 
+def test_a_word_does_not_cover_what_was_corrected_to_far_more(fleet: Fleet, look: Look) -> None:
+    """Attempts that were told wrongly: there is no "since", so all of it stands against what was known."""
+    fleet.fail(200)
+    fleet.tell(10_000)
+    fleet.night()
+    assert look("--override", "GO", "--who", "kim", "--why", "only the laboratory fails")[0] == 0
+    fleet.rows.clear()
+    fleet.tell(9_999)
+    fleet.fail(500)
+    fleet.night()
+    assert look()[0] == 1
+
+
+def test_a_stricter_word_outlasts_a_milder_one_that_lapsed(fleet: Fleet, look: Look) -> None:
+    """NO-GO by one, GO by another; what ends the second brings back the first."""
+    fleet.fail(0)
+    fleet.tell(100)
+    fleet.night()
+    assert look("--override", "NO-GO", "--who", "kim", "--why", "stop")[0] == 1
+    assert look("--override", "GO", "--who", "noor", "--why", "go")[0] == 0
+    fleet.tell(100, platform="android")
+    fleet.night()
+    code, told = look()
+    assert (code, [one["holds"] for one in told["overrides"]]) == (1, [True, False])
+
+
+def test_a_report_with_nowhere_to_go_keeps_no_word(fleet: Fleet, look: Look) -> None:
+    """The folder is not there: nothing was decided, and the same command decides once it is."""
+    fleet.fail(0)
+    fleet.tell(3000)
+    fleet.night()
+    word = ("--override", "HOLD", "--who", "kim", "--why", "wait", "--html", "reports/page.html")
+    assert look(*word)[0] == 4
+    assert look()[1]["overrides"] == []
+    (fleet.folder / "reports").mkdir()
+    assert look(*word)[0] == 3
+    assert (fleet.folder / "reports" / "page.html").stat().st_size > 1000
+
+
+def test_a_report_never_takes_the_place_of_the_store(fleet: Fleet, look: Look) -> None:
+    """Links are followed; a database that was named by mistake stays."""
+    fleet.fail(0)
+    fleet.tell(3000)
+    fleet.night()
+    store = make_url(fleet.url).database
+    assert store is not None
+    (fleet.folder / "link.html").symlink_to("page.html")
+    assert look("--html", store)[0] == 4
+    assert look("--html", "link.html")[0] == 0
+    assert (fleet.folder / "link.html").is_symlink()
+    assert (fleet.folder / "page.html").read_text().startswith("<!doctype html>")
+
+
+@pytest.mark.parametrize(
+    "streams", [">/dev/full 2>/dev/full", ">&- 2>&-", ">/dev/full", ">&-", "2>/dev/full", "| true"]
+)
+def test_a_stream_that_cannot_be_written_is_no_verdict(fleet: Fleet, look: Look, streams: str) -> None:
+    """Whatever cannot be told: the code is that of the verdict or of a failure, and never that of a NO-GO."""
+    fleet.fail(0)
+    fleet.tell(100)
+    fleet.night()
+    assert look()[0] == 3
+    ask = f"{sys.executable} -m crashpath.dashboard.cli review --release 2.0 --db {fleet.url}"
+    done = subprocess.run(["bash", "-c", f"{ask} {streams}; exit ${{PIPESTATUS[0]}}"], check=False)
+    assert done.returncode in ((3,) if streams == "2>/dev/full" else (3, 4) if streams == "| true" else (4,))
+
+
 def test_a_word_that_the_evidence_agrees_with_is_no_override(
     fleet: Fleet, look: Look, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -442,7 +537,14 @@ def test_the_default_policy_is_printed_and_can_be_used(
         (("--release", "2.0", "--override", "maybe", "--who", "kim", "--why", "so"), 2, "is none of GO, NO-GO, HOLD"),
         (("--release", "2.0", "--why", "so"), 2, "--why is the reason of an --override"),
         (("--release", "2.0", "--json", "--markdown", "-"), 2, "both want standard output"),
-        (("--release", "2.0", "--html", "no/such/place.html"), 4, "cannot be written"),
+        (("--release", "2.0", "--html", "no/such/place.html"), 4, "There is no folder no/such"),
+        (("--release", "2.0", "--as-of", "9999-12-31"), 2, "--as-of 9999-12-31 is no time"),
+        (("--release", "2.0", "--as-of", "0001-01-01"), 2, "--as-of 0001-01-01 is no time"),
+        (("--release", "2.0", "--as-of", ""), 2, "is no time"),
+        (("--release", "kim@x.example", "--baseline", "lee@y.example"), 2, "Release and baseline are both"),
+        (("--release", "2.0", "--policy", "types.toml"), 2, "limits.unanswered is '0.5'"),
+        (("--release", "2.0", "--policy", "."), 2, "cannot be read"),
+        (("--release", "2.0", "--db", "postgresql://[::1/x"), 4, "is not a database URL"),
         (("--release", "2.0", "--db", "sqlite:///none.db"), 4, "There is no store at"),
         (("--release", "2.0", "--db", "sqlite:///bad.toml"), 4, "crashpath"),
         ((), 2, "--release"),
@@ -457,6 +559,7 @@ def test_bad_input_is_one_sentence_and_never_a_no_go(
     fleet.night()
     (fleet.folder / "bad.toml").write_text("[limits]\nunasnwered = 0.1\n")
     (fleet.folder / "text.toml").write_text("limits: 3\n")
+    (fleet.folder / "types.toml").write_text("[limits]\nunanswered = '0.5'\n")
     capsys.readouterr()
     db = () if "--db" in arguments else ("--db", fleet.url)
     assert run(["review", *arguments, *db]) == code

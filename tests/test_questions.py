@@ -79,6 +79,7 @@ def evidence(
         known(sides[0].release, *sides),
         None if base is None else known(base.release, base),
         nameless or {},
+        {},
         {one.number: one for one in clusters},
         {},
         None,
