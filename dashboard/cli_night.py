@@ -23,6 +23,7 @@ from crashpath.dashboard.plurals import many
 from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.dashboard.summary import NightSummary, print_summary
 from crashpath.dashboard.telling import Telling, tell_night, telling_of
+from crashpath.ingest.facts import PATH_WORDS, path_named
 from crashpath.ingest.feed import Fed, FeedOptions
 from crashpath.ingest.lease import utc_now
 from crashpath.ingest.model import Facts, Phase
@@ -60,14 +61,12 @@ def nightly(
     settings = load_settings(
         db=db, tz=tz, max_quarantine=max_quarantine, lease_wait=wait, exclude=tuple(exclude) if exclude else None
     )
-    if phase is not None and phase not in tuple(Phase):
-        raise UsageError(f"--phase {phase} is none of {', '.join(Phase)}.")
     now = as_of_time(as_of, settings.tz) if as_of else None
     options = NightOptions(
         feed=FeedOptions(
             tz=ZoneInfo(settings.tz),
             as_of=now,
-            facts=Facts(release=release, platform=platform, model=model, path=path, phase=phase),
+            facts=Facts(release=release, platform=platform, model=model, path=_path(path), phase=_phase(phase)),
             patterns=settings.patterns,
             host=host or socket.gethostname(),
         ),
@@ -86,6 +85,20 @@ def nightly(
     for problem in summary.problems:
         complain(problem)
     return Exit.DONE if summary.status == "complete" else Exit.PARTIAL
+
+
+def _path(word: str | None) -> str | None:
+    found = path_named(word) if word is not None else None
+    if word is not None and found is None:
+        raise UsageError(f"--path {word} is none of {', '.join(PATH_WORDS)}.")
+    return found
+
+
+def _phase(word: str | None) -> str | None:
+    """In small letters, as a phase that a log names."""
+    if word is not None and word.strip().lower() not in tuple(Phase):
+        raise UsageError(f"--phase {word} is none of {', '.join(Phase)}.")
+    return word.strip().lower() if word is not None else None
 
 
 def _run(

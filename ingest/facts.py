@@ -13,6 +13,8 @@ from crashpath.ingest.model import Facts
 
 NAMES = tuple(field.name for field in fields(Facts))
 _PATHS = {"ort": "ort", "onnxruntime": "ort", "torchscript": "torchscript"}
+PATH_WORDS = tuple(_PATHS)
+"""Words that name a path, in any case."""
 _PHASES = frozenset({"prepare", "load", "warmup", "infer", "shutdown"})
 _PACKED = (".gz", ".zst", ".xz", ".zip")
 _PLACE = re.compile(r"\{(\w+)\}|(\*\*/?)|(\*)|(\?)")
@@ -79,10 +81,16 @@ def make_facts(told: dict[str, str]) -> Facts:
     """Make facts of named values; names that are no facts and values that their fact cannot have are left out."""
     known = {name: value.strip() for name, value in told.items() if name in NAMES and value and value.strip()}
     if "path" in known:
-        known["path"] = _PATHS.get(known["path"].lower(), "")
-    if known.get("phase", "").lower() not in _PHASES:
-        known.pop("phase", None)
+        known["path"] = path_named(known["path"]) or ""
+    if "phase" in known:
+        phase = known["phase"].lower()
+        known["phase"] = phase if phase in _PHASES else ""
     return Facts(**{name: value or None for name, value in known.items()})
+
+
+def path_named(word: str) -> str | None:
+    """Return the path that one of ``PATH_WORDS`` names (``onnxruntime`` is ``ort``), ``None`` for any other word."""
+    return _PATHS.get(word.strip().lower())
 
 
 @lru_cache(maxsize=256)

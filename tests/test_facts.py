@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from crashpath.ingest.facts import FactsError, facts_for_path, facts_in, from_pattern
+from crashpath.dashboard.cli import run
+from crashpath.ingest.facts import FactsError, facts_for_path, facts_in, from_pattern, make_facts, path_named
 from crashpath.ingest.model import Facts, Record
 from crashpath.ingest.read import RawLine
 from crashpath.ingest.split import SplitOptions, one_record, split
@@ -55,6 +56,41 @@ def test_words_of_a_record_tell_facts() -> None:
     )
     assert facts_in(text) == Facts("2.1.0", "linux/arm64", None, "resnet", None, "load", "a-17")
     assert facts_in("NVIDIA Driver Release 575, phase: lunar") == Facts()
+
+
+@pytest.mark.parametrize("phase", ["LOAD", "Load", "load"])
+def test_a_phase_is_kept_in_small_letters(tmp_path: Path, phase: str) -> None:
+    """In a record, a folder's name or a sidecar: capitals make no other phase, which would count on no unit."""
+    (tmp_path / "a.log.meta.json").write_text(f'{{"phase": "{phase}"}}')
+    assert facts_in(f"failed phase={phase}").phase == "load"
+    assert from_pattern(f"logs/{phase}/a.log", ["logs/{phase}/*"]).phase == "load"
+    assert facts_for_path(str(tmp_path / "a.log"), [], Facts()).phase == "load"
+
+
+@pytest.mark.parametrize(("word", "path"), [("onnxruntime", "ort"), ("ORT", "ort"), (" TorchScript", "torchscript")])
+def test_a_path_has_one_name(word: str, path: str) -> None:
+    """The runtime's other name and capitals are the same path; any other word is none."""
+    assert (path_named(word), make_facts({"path": word}).path) == (path, path)
+    assert path_named("foo") is None
+
+
+@pytest.mark.parametrize(
+    ("option", "said"),
+    [
+        (("--path", "foo"), "--path foo is none of ort, onnxruntime, torchscript."),
+        (("--phase", "sleep"), "--phase sleep is none of prepare, load, warmup, infer, shutdown, unknown."),
+    ],
+)
+def test_a_flag_that_names_no_such_fact_is_wrong_usage(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], option: tuple[str, str], said: str
+) -> None:
+    """Exit 2, one sentence with the names that are known, and no store."""
+    (tmp_path / "a.log").write_text("KeyError: 'x'\n")
+    code = run(["nightly", str(tmp_path / "a.log"), *option, "--db", f"sqlite:///{tmp_path}/store.db"])
+    out, err = capsys.readouterr()
+    assert (code, out, len(err.splitlines())) == (2, "", 1)
+    assert said in err
+    assert not (tmp_path / "store.db").exists()
 
 
 @pytest.mark.parametrize(
