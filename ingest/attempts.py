@@ -4,16 +4,19 @@ Columns: ``unit`` (deployment, load, request), ``day`` (ISO date, UTC), ``attemp
 ``platform``, ``model``, ``path`` (else ``unknown``), ``failures``, ``unanswered``, ``users``, ``devices``. One row a
 unit, day and cohort; loading the same file again changes nothing, other numbers replace the old ones, which are kept in
 the row's history. What cannot be (more failures than attempts) or may be a slip (a day to come, no attempts at all) is
-stored as it is told, and a review speaks of it.
+stored as it is told, and a review speaks of it. A column of another name is refused: it may be a slip, and its row
+would be another cohort's.
 """
 
 from __future__ import annotations
 
 import csv
+import difflib
 import json
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from datetime import date, datetime
+from datetime import UTC, date, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -34,6 +37,8 @@ _NEEDED = ("unit", "day", "attempts")
 _COHORT = ("release", "platform", "model", "path")
 _OPTIONAL = ("failures", "unanswered", "users", "devices")
 _COUNTS = ("attempts", *_OPTIONAL)
+_KNOWN = (*_NEEDED, *_COHORT, *_OPTIONAL)
+_INDEX = re.compile(r"(?:__index_level_\d+__)?")  # what a data frame calls its index in CSV and Parquet
 _ADVICE = f"Columns are {', '.join(_NEEDED)}, and optionally {', '.join((*_COHORT, *_OPTIONAL))}."
 
 Key = tuple[str, date, str, str, str, str]
@@ -152,7 +157,12 @@ def _csv(path: str) -> Iterator[Raw]:
     with open(path, encoding="utf-8-sig", newline="") as file:
         reader = csv.DictReader(file)
         _columns(path, reader.fieldnames or ())
-        yield from reader
+        for number, raw in enumerate(reader, start=1):
+            if any(raw.get(None) or ()):  # where the reader puts what is too much
+                raise BadAttempts(
+                    f"{path}, row {number}: more values than columns.", "Write 12000 without a comma, or quote it."
+                )
+            yield raw
 
 
 def _jsonl(path: str) -> Iterator[Raw]:
@@ -164,6 +174,7 @@ def _jsonl(path: str) -> Iterator[Raw]:
                 raise BadAttempts(f"{path}, row {number}: not a JSON object ({error}).", _ADVICE) from error
             if not isinstance(raw, dict):
                 raise BadAttempts(f"{path}, row {number}: not a JSON object.", _ADVICE)
+            _no_other(f"{path}, row {number}", raw)
             yield raw
 
 
@@ -177,7 +188,11 @@ def _parquet(path: str) -> Iterator[Raw]:
         raise BadAttempts(f"{path} is not a Parquet file ({error}).", _ADVICE) from error
     _columns(path, table.column_names)
     for batch in table.to_batches(max_chunksize=10_000):
-        yield from batch.to_pylist()
+        try:
+            rows = batch.to_pylist()
+        except (arrow.ArrowException, OverflowError, ValueError) as error:  # a zone or a year that Python has not
+            raise BadAttempts(f"{path} has a time that cannot be read ({error}).", "Write day as a date.") from error
+        yield from rows
 
 
 _READERS: dict[str, Callable[[str], Iterator[Raw]]] = {
@@ -189,11 +204,22 @@ def _columns(path: str, names: Sequence[str]) -> None:
     missing = [name for name in _NEEDED if name not in names]
     if missing:
         raise BadAttempts(f"{path} has no column {' and no column '.join(missing)}.", _ADVICE)
+    _no_other(path, names)
+
+
+def _no_other(where: str, names: Iterable[str]) -> None:
+    """Raise ``BadAttempts`` for the first name that is none of a column, with the one that may be meant."""
+    for name in names:
+        if name in _KNOWN or _INDEX.fullmatch(name):
+            continue
+        near = difflib.get_close_matches(name.strip().lower(), _KNOWN, n=1)
+        meant = f"; did you mean {near[0]}?" if near else "."
+        raise BadAttempts(f"{where}: there is no column {name}{meant}", _ADVICE)
 
 
 def _row(path: str, number: int, raw: Raw) -> AttemptRow:
-    def bad(what: str) -> BadAttempts:
-        return BadAttempts(f"{path}, row {number}: {what}.", _ADVICE)
+    def bad(what: str, advice: str = _ADVICE) -> BadAttempts:
+        return BadAttempts(f"{path}, row {number}: {what}.", advice)
 
     unit = str(raw.get("unit") or "").strip()
     if unit not in UNITS:
@@ -202,7 +228,7 @@ def _row(path: str, number: int, raw: Raw) -> AttemptRow:
     if attempts is None:
         raise bad("attempts is empty")
     # Cleaned as the facts of crashes are, so that nothing personal is stored and both name a cohort alike.
-    release, platform, model, where = (fact(str(raw.get(name) or "").strip(), _clean) for name in _COHORT)
+    release, platform, model, where = (fact(_text(raw.get(name), name, bad), _clean) for name in _COHORT)
     failures, unanswered, users, devices = (_whole(raw.get(name), name, bad) for name in _OPTIONAL)
     day = _day(raw.get("day"), bad)
     return AttemptRow(unit, day, release, platform, model, where, attempts, failures, unanswered, users, devices)
@@ -210,6 +236,15 @@ def _row(path: str, number: int, raw: Raw) -> AttemptRow:
 
 def _clean(text: str) -> str:
     return storable(redact(text).text)
+
+
+def _text(value: object, name: str, bad: Callable[[str, str], BadAttempts]) -> str:
+    """Return a name as it was written. A number with a point is none: 2026.10 comes as 2026.1, another release."""
+    if value is None or value != value:  # a gap comes out of a data frame as NaN
+        return ""
+    if isinstance(value, bool) or not isinstance(value, str | int):
+        raise bad(f"{name} is {value}, not a text", f'Write {name} as text: "2026.10" as a number is 2026.1.')
+    return str(value).strip()
 
 
 def _whole(value: object, name: str, bad: Callable[[str], BadAttempts]) -> int | None:
@@ -224,7 +259,7 @@ def _whole(value: object, name: str, bad: Callable[[str], BadAttempts]) -> int |
 
 def _day(value: object, bad: Callable[[str], BadAttempts]) -> date:
     if isinstance(value, datetime):
-        return value.date()
+        return (value.astimezone(UTC) if value.tzinfo else value).date()
     if isinstance(value, date):
         return value
     try:

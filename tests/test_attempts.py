@@ -133,6 +133,94 @@ def test_bad_rows_are_named_and_nothing_is_stored(store: Store, tmp_path: Path, 
         assert session.scalars(select(Attempts)).all() == []
 
 
+@pytest.mark.parametrize(
+    ("column", "said"),
+    [
+        ("relase", "there is no column relase; did you mean release?"),
+        ("Release", "there is no column Release; did you mean release?"),
+        ("model_name", "there is no column model_name; did you mean model?"),
+        ("notes", "there is no column notes."),
+    ],
+)
+@pytest.mark.parametrize("suffix", ["csv", "jsonl", "parquet"])
+def test_a_column_that_is_none_is_refused(tmp_path: Path, suffix: str, column: str, said: str) -> None:
+    """A slip in an optional name would store the row under another cohort; the nearest known name is told."""
+    row = {"unit": "load", "day": "2026-01-30", "attempts": 5, column: "2.0"}
+    path = tmp_path / f"a.{suffix}"
+    if suffix == "csv":
+        path.write_text(f"{','.join(row)}\n{','.join(str(value) for value in row.values())}\n")
+    elif suffix == "jsonl":
+        path.write_text(json.dumps(row) + "\n")
+    else:
+        pq.write_table(pa.Table.from_pylist([row]), path)
+    with pytest.raises(BadAttempts) as caught:
+        read_attempts(str(path))
+    where = f"{path}, row 1" if suffix == "jsonl" else str(path)
+    assert caught.value.sentence == f"{where}: {said}"
+    assert "optionally release" in str(caught.value.advice)
+
+
+def test_the_index_of_a_data_frame_is_no_column(tmp_path: Path) -> None:
+    """What a data frame writes of its own accord has no name that could be a slip."""
+    row = {"unit": "load", "day": "2026-01-30", "attempts": 5}
+    (tmp_path / "a.csv").write_text(",unit,day,attempts\n0,load,2026-01-30,5\n")
+    pq.write_table(pa.Table.from_pylist([row | {"__index_level_0__": 0}]), tmp_path / "a.parquet")
+    first, second = (read_attempts(str(tmp_path / name)) for name in ("a.csv", "a.parquet"))
+    assert first == second
+    assert [one.attempts for one in first] == [5]
+
+
+def test_a_row_longer_than_the_line_of_names_is_refused(tmp_path: Path) -> None:
+    """The comma in 12,000 would make it 12 attempts."""
+    (tmp_path / "a.csv").write_text("unit,day,attempts\nload,2026-01-30,12,000\n")
+    with pytest.raises(BadAttempts, match="row 1: more values than columns"):
+        read_attempts(str(tmp_path / "a.csv"))
+
+
+@pytest.mark.parametrize("zone", ["America/New_York", "+09:00", "UTC", None])
+def test_the_day_of_a_time_is_the_utc_day(tmp_path: Path, zone: str | None) -> None:
+    """A moment is counted on one day, whichever zone a table keeps it in; one without a zone is read as it stands."""
+    moments = [datetime(2026, 1, 31, 2, tzinfo=UTC), datetime(2026, 1, 31, 22, tzinfo=UTC)]
+    stamps = pa.array(moments, type=pa.timestamp("us", tz="UTC")).cast(pa.timestamp("us", tz=zone))
+    columns = {"unit": ["load", "request"], "day": stamps, "attempts": [5, 6]}
+    pq.write_table(pa.table(columns), tmp_path / "a.parquet")
+    assert [one.day for one in read_attempts(str(tmp_path / "a.parquet"))] == [date(2026, 1, 31)] * 2
+
+
+@pytest.mark.parametrize(
+    ("seconds", "zone"), [(0, "Nowhere/Land"), (2**42, None), (-62_135_596_800, "America/New_York")]
+)
+def test_a_time_that_is_no_day_is_refused(tmp_path: Path, seconds: int, zone: str | None) -> None:
+    """A zone that nobody knows and a year that no calendar has are one sentence, never a traceback."""
+    stamps = pa.array([seconds], pa.int64()).cast(pa.timestamp("s", tz=zone))
+    pq.write_table(pa.table({"unit": ["load"], "day": stamps, "attempts": [5]}), tmp_path / "a.parquet")
+    with pytest.raises(BadAttempts, match=r"a\.parquet has a time that cannot be read") as caught:
+        read_attempts(str(tmp_path / "a.parquet"))
+    assert caught.value.advice
+
+
+@pytest.mark.parametrize("suffix", ["jsonl", "parquet"])
+@pytest.mark.parametrize("name", ["release", "platform", "model", "path"])
+def test_a_fact_that_is_a_number_with_a_point_is_refused(tmp_path: Path, name: str, suffix: str) -> None:
+    """2026.10 was made 2026.1 before it came here, another release; a whole number, a text and a gap are taken."""
+    path = tmp_path / f"a.{suffix}"
+
+    def written(value: object) -> str:
+        row = {"unit": "load", "day": "2026-01-30", "attempts": 5, name: value}
+        if suffix == "jsonl":
+            path.write_text(json.dumps(row) + "\n")
+        else:
+            pq.write_table(pa.Table.from_pylist([row]), path)
+        return str(path)
+
+    with pytest.raises(BadAttempts, match=rf"row 1: {name} is 2026\.1, not a text") as caught:
+        read_attempts(written(2026.10))
+    assert "as text" in str(caught.value.advice)
+    for value, expected in ((7, "7"), ("2026.10", "2026.10"), (float("nan"), "unknown"), (None, "unknown")):
+        (row,) = read_attempts(written(value))
+        assert getattr(row, name) == expected
+
+
 def test_files_that_are_none(store: Store, tmp_path: Path) -> None:
     """A missing file, another suffix, no header, broken JSON, a text called .parquet: one sentence each."""
     for name, content in (

@@ -28,6 +28,7 @@ from crashpath.ingest.jsonlog import Inside, open_json
 from crashpath.ingest.lease import utc_now
 from crashpath.ingest.model import Facts
 from crashpath.ingest.store import Store, open_store
+from crashpath.ingest.store_errors import BadAttempts
 from crashpath.ingest.tables import Crash, Source
 
 PAGE = Path(__file__).parent.parent / "docs" / "what-it-reads.md"
@@ -137,6 +138,15 @@ def test_attempts_are_loaded_corrected_and_listed_as_the_page_prints_them(ran: R
     assert [line.rstrip() for line in ran.printed[4].splitlines()] == listed.splitlines()
 
 
+def test_the_flag_for_a_path_is_read_as_a_sidecar_is(ran: Ran) -> None:
+    """In a process of its own: --path onnxruntime is stored as ort, --phase LOAD as load."""
+    (ran.place / "other.log").write_text("KeyError: 'x'\n")
+    flags = ("--path", "onnxruntime", "--phase", "LOAD", "--db", f"sqlite:///{ran.place}/flags.db")
+    process(ran.place, "crashpath", "nightly", "other.log", *flags)
+    with open_store(f"sqlite:///{ran.place}/flags.db", create=False) as one:
+        assert crashes(one, "path", "phase") == [("other.log", "ort", "load")]
+
+
 def test_cohorts_come_out_as_the_page_says(told: Store) -> None:
     """The failure without a model is in the one cohort that fits; the load is in its own."""
     assert cohorts(side(told, "request")) == [("linux", "ranker", 12480, 1)]
@@ -225,6 +235,21 @@ def test_the_record_goes_over_its_path_the_sidecar_and_the_flags(store: Store, t
     assert [bool(row[1]) for row in crashes(store, "host_key")] == [True, True, True, False]
 
 
+@pytest.mark.parametrize("capitals", [False, True])
+def test_capitals_of_a_phase_and_the_other_name_of_a_path_are_the_same(
+    store: Store, tmp_path: Path, capitals: bool
+) -> None:
+    """As the page says of text, sidecars and flags: a failure in LOAD counts on loads, and onnxruntime is ort."""
+    (tmp_path / "a.log").write_text(f"KeyError: 'x' phase={'LOAD' if capitals else 'load'}\n")
+    (tmp_path / "b.log").write_text("KeyError: 'x'\n")
+    beside = {"phase": "Load" if capitals else "load", "path": "OnnxRuntime" if capitals else "onnxruntime"}
+    (tmp_path / "b.log.meta.json").write_text(json.dumps(beside))
+    a_night(store, [tmp_path / "a.log", tmp_path / "b.log"])
+    assert crashes(store, "phase", "path") == [("a.log", "load", "unknown"), ("b.log", "load", "ort")]
+    with store.read() as session:
+        assert {one.unit for one in failed_attempts(session)} == {"deployment", "load"}
+
+
 STACK = "Traceback (most recent call last):\n  File \"/srv/a.py\", line 4, in load_model\n    open()\nKeyError: 'x'\n"
 
 
@@ -266,9 +291,9 @@ def test_what_has_no_unit_counts_where_only_one_is_told(store: Store, tmp_path: 
 
 
 def test_the_columns_of_attempts_are_the_table(store: Store, tmp_path: Path) -> None:
-    """A file with all columns of the table is taken, one without a required column is not."""
+    """A file with all columns of the table is taken; one without a required column, or with another, is not."""
     columns = [(name, row[1]) for row in table("| column | |") for name in names(row[0])]
-    row = {name: "3" for name, _ in columns} | {"unit": "load", "day": str(DAY), "path": "ort", "other": "left alone"}
+    row = {name: "3" for name, _ in columns} | {"unit": "load", "day": str(DAY), "path": "ort"}
     file = tmp_path / "a.csv"
     for needed in (None, *(name for name, kind in columns if kind == "required")):
         kept = {name: value for name, value in row.items() if name != needed}
@@ -276,8 +301,11 @@ def test_the_columns_of_attempts_are_the_table(store: Store, tmp_path: Path) -> 
         if needed is None:
             assert load_attempts(store, str(file), now=utc_now()).new == 1
         else:
-            with pytest.raises(Exception, match=f"no column {needed}"):
+            with pytest.raises(BadAttempts, match=f"no column {needed}"):
                 load_attempts(store, str(file), now=utc_now())
+    file.write_text(f"{','.join(row)},relase\n{','.join(row.values())},3\n")
+    with pytest.raises(BadAttempts, match=re.escape("there is no column relase; did you mean release?")):
+        load_attempts(store, str(file), now=utc_now())
     with store.read() as session:
         (count,) = attempt_counts(session)
     optional = [name for name, kind in columns if kind == "optional" and name != "path"]
