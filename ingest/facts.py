@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import difflib
 import json
 import os
 import re
-from collections.abc import Sequence
-from dataclasses import fields
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, fields
 from functools import lru_cache
 
 from crashpath.ingest.model import Facts
@@ -31,6 +32,15 @@ class FactsError(Exception):
     """A path pattern names something that is no fact; the text is a sentence with advice."""
 
 
+@dataclass(frozen=True, slots=True)
+class Sidecar:
+    """What the file beside a log tells. ``problem``: a sentence on a broken file; ``advice``: on a key of no use."""
+
+    facts: Facts = _NONE
+    problem: str | None = None
+    advice: str | None = None
+
+
 def facts_for_path(path: str, patterns: Sequence[str], flags: Facts) -> Facts:
     """Return what the path, its sidecar and the flags tell, in this order. Raises FactsError for a wrong pattern.
 
@@ -52,19 +62,46 @@ def from_pattern(path: str, patterns: Sequence[str]) -> Facts:
 
 def from_sidecar(path: str) -> Facts:
     """Return what ``<path>.meta.json`` tells; one that is absent or cannot be read tells nothing."""
+    return read_sidecar(path).facts
+
+
+def read_sidecar(path: str) -> Sidecar:
+    """Return what the file beside a log tells, and what is wrong with it; none tells nothing and is not wrong.
+
+    The first that can be read of ``app.log.meta.json`` and ``app.meta.json`` is taken; a broken one before it is told.
+    """
     stem, packed = os.path.splitext(path)
     bases = (path, stem, os.path.splitext(stem)[0]) if packed in _PACKED else (path, stem)
-    for base in bases:
-        if not os.path.isfile(base + ".meta.json"):
+    problem = None
+    for name in (f"{base}.meta.json" for base in bases):
+        if not os.path.isfile(name):
             continue  # a pipe of that name would be waited for
         try:
-            with open(base + ".meta.json", encoding="utf-8-sig") as file:
+            with open(name, encoding="utf-8-sig") as file:
                 told = json.load(file)
-        except (OSError, ValueError, RecursionError):
-            continue
-        if isinstance(told, dict):
-            return make_facts({key: str(value) for key, value in told.items() if isinstance(value, (str, int, float))})
-    return Facts()
+        except (OSError, ValueError, RecursionError) as error:
+            wrong = f"cannot be read ({error.strerror})" if isinstance(error, OSError) else "is not JSON"
+        else:
+            if isinstance(told, dict):
+                return Sidecar(_facts_of(told), problem, _advice(name, told))
+            wrong = "is no JSON object"
+        problem = problem or f"{name} {wrong}, so it tells nothing: write one object with any of {', '.join(NAMES)}."
+    return Sidecar(problem=problem)
+
+
+def _facts_of(told: Mapping[str, object]) -> Facts:
+    return make_facts({key: str(value) for key, value in told.items() if isinstance(value, (str, int, float))})
+
+
+def _advice(name: str, told: Mapping[str, object]) -> str | None:
+    """Say which keys of a sidecar tell nothing: those that are no facts, and values that their fact cannot have."""
+    other = [key for key in told if key not in NAMES]
+    if other:
+        near = difflib.get_close_matches(other[0].lower(), NAMES, n=1)
+        meant = f"did you mean {near[0]}?" if near else f"facts are {', '.join(NAMES)}."
+        return f"{name} has a key {other[0]} that is no fact; {meant}"
+    empty = [key for key, value in told.items() if value not in (None, "") and not getattr(_facts_of(told), key)]
+    return f"{name} has a {empty[0]} that cannot be one, {told[empty[0]]!r:.60}, so it is left out." if empty else None
 
 
 def facts_in(text: str) -> Facts:

@@ -7,7 +7,15 @@ from pathlib import Path
 import pytest
 
 from crashpath.dashboard.cli import run
-from crashpath.ingest.facts import FactsError, facts_for_path, facts_in, from_pattern, make_facts, path_named
+from crashpath.ingest.facts import (
+    FactsError,
+    facts_for_path,
+    facts_in,
+    from_pattern,
+    make_facts,
+    path_named,
+    read_sidecar,
+)
 from crashpath.ingest.model import Facts, Record
 from crashpath.ingest.read import RawLine
 from crashpath.ingest.split import SplitOptions, one_record, split
@@ -41,6 +49,46 @@ def test_a_broken_sidecar_tells_nothing(tmp_path: Path) -> None:
     """A sidecar that is no JSON object costs neither the log nor the flags."""
     (tmp_path / "a.log.meta.json").write_text("{not json")
     assert facts_for_path(str(tmp_path / "a.log"), [], Facts(release="1")) == Facts(release="1")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("{not json", "is not JSON"),
+        ("[" * 200_000, "is not JSON"),
+        (b"\xff\xfe", "is not JSON"),
+        ('["release"]', "is no JSON object"),
+    ],
+)
+def test_a_broken_sidecar_is_a_problem(tmp_path: Path, text: str | bytes, said: str) -> None:
+    """It is named with what is wrong; the one under the shorter name is read all the same."""
+    beside = tmp_path / "a.log.meta.json"
+    beside.write_bytes(text if isinstance(text, bytes) else text.encode())
+    found = read_sidecar(str(tmp_path / "a.log"))
+    assert (found.facts, found.advice) == (Facts(), None)
+    assert str(found.problem).startswith(f"{beside} {said}, so it tells nothing: write one object with any of release,")
+    (tmp_path / "a.meta.json").write_text('{"release": "7"}')
+    second = read_sidecar(str(tmp_path / "a.log"))
+    assert (second.facts, second.problem) == (Facts(release="7"), found.problem)
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ('{"release": "7", "relase": "8"}', "has a key relase that is no fact; did you mean release?"),
+        ('{"release": "7", "size": 3}', "has a key size that is no fact; facts are release, platform"),
+        ('{"release": "7", "phase": "lunar"}', "has a phase that cannot be one, 'lunar', so it is left out."),
+        ('{"release": "7", "model": ["m"]}', "has a model that cannot be one, ['m'], so it is left out."),
+        ('{"release": "7", "model": null, "host": ""}', None),
+    ],
+)
+def test_what_a_sidecar_tells_in_vain_is_advice(tmp_path: Path, text: str, said: str | None) -> None:
+    """A key of no use costs nothing of the others and is no problem; what is empty on purpose is not spoken of."""
+    (tmp_path / "a.log.meta.json").write_text(text)
+    found = read_sidecar(str(tmp_path / "a.log.gz"))
+    assert (found.facts, found.problem) == (Facts(release="7"), None)
+    assert (found.advice is None) if said is None else (f"{tmp_path}/a.log.meta.json {said}" in str(found.advice))
+    assert read_sidecar(str(tmp_path / "b.log")).advice is None
 
 
 def test_a_pattern_with_a_wrong_name_is_refused() -> None:
