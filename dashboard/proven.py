@@ -23,7 +23,6 @@ from crashpath.coverage.drillstore import ORIGIN
 from crashpath.coverage.field import Last, Names, Standing, field_against_proof, last_drills
 from crashpath.coverage.field import shares as field_shares
 from crashpath.coverage.units import Kind, Ratio
-from crashpath.dashboard.coverage_report import Asked, stored_report
 from crashpath.dashboard.figures import percent
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.policy import Proven
@@ -73,7 +72,7 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
     shown = counted[0] if counted else max(there, key=lambda one: one.at, default=None)
     # without evidence a hash that no artefact has: drills of other artefacts contain nothing here
     model_hash = counted[0].model_hash if counted else ""
-    shares = _shares(session, release, model_hash, Asked(days), now) if counted else ()
+    shares = _shares(session, release, model_hash, days, now) if counted else ()
     newest = [one.at for one in counted if one.model_hash == model_hash] or [one.at for one in there]
     drills = _last_drills(session, release, since, until)
     missed = sum(not one.passed for one in drills)
@@ -103,8 +102,10 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
     )
 
 
-def _shares(session: Session, release: str, model_hash: str, asked: Asked, now: datetime) -> tuple[Share, ...]:
-    report = stored_report(session, None, release, asked, now=now, model_hash=model_hash)
+def _shares(session: Session, release: str, model_hash: str, days: float, now: datetime) -> tuple[Share, ...]:
+    from crashpath.dashboard.coverage_report import Asked, stored_report  # every fault: only where there is evidence
+
+    report = stored_report(session, None, release, Asked(days), now=now, model_hash=model_hash)
     ratios: tuple[Ratio, ...] = (report.main(), report.fallback(), report.taken(), report.drilled())
     both = zip(SHARES, ratios, strict=True)
     return tuple(Share(name, one.covered, one.total) for name, one in both if one.total)
