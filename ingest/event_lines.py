@@ -11,12 +11,13 @@ from __future__ import annotations
 import hashlib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from crashpath.ingest.event_text import event_text
 from crashpath.ingest.ledger import stem_of
 from crashpath.ingest.model import Mark, Record
+from crashpath.ingest.named import Told
 from crashpath.ingest.nottext import Undecodable
 from crashpath.ingest.runtime_events import NAME, AttemptsEvent, BadEventError, Event, FailureEvent, read_event
 from crashpath.ingest.split import Item, Splitter
@@ -54,6 +55,11 @@ class EventSplitter:
     def lines(self) -> int:
         """Lines fed so far."""
         return self._splitter.lines
+
+    @property
+    def cohorts(self) -> Set[Told]:
+        """Cohorts that log lines named so far; those of events are in what ``feed`` returned."""
+        return self._splitter.named.cohorts
 
     def feed(self, raw: RawLine) -> Sequence[Item | AttemptsEvent]:
         """Take the next line and return what it completed."""

@@ -19,9 +19,10 @@ from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.event_lines import EventSplitter
 from crashpath.ingest.facts import facts_for_path
-from crashpath.ingest.heard import Hearing, Told, Voice, told_by
+from crashpath.ingest.heard import Hearing, Voice
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
+from crashpath.ingest.named import Told, told_by
 from crashpath.ingest.read import Found, OpenSource, open_source
 from crashpath.ingest.rules import Rules
 from crashpath.ingest.runtime_events import AttemptsEvent
@@ -76,7 +77,7 @@ class Fed:
 class Feeder:
     """Feeds the sources of one night, one after the other.
 
-    ``hearing`` is told of each source that was looked at, and of what its records told.
+    ``hearing`` is told of each source that was looked at, and of the cohorts that its records and lines named.
     """
 
     def __init__(
@@ -134,18 +135,18 @@ class Feeder:
             return Fed(path, Outcome.UNCHANGED)
         follower = Follower(state.offset)
         voice = partial(self._hearing.voice, self._store.key(path))
-        reading = _Reading(self._writer, state, follower, self._clock, voice)
         options = self._split_options(source, facts)
         splitter = EventSplitter(path, options, state.offset, head=source.head)
+        reading = _Reading(self._writer, state, follower, splitter, self._clock, voice)
         problem = None
         try:
             for raw in follower.lines(source):
                 for item in splitter.feed(raw):
                     reading.take(item, self._analyser)
-            reading.end(splitter, self._analyser, _end_of(source, state))
+            reading.end(self._analyser, _end_of(source, state))
         except SourceError as error:  # damaged further on: what was read up to there is kept
             problem = str(error)
-            reading.end(splitter, self._analyser, None)
+            reading.end(self._analyser, None)
             with self._store.write() as session:
                 self._ledger.problem(session, state, problem)
         else:
@@ -198,6 +199,7 @@ class _Reading:
         writer: Writer,
         state: SourceState,
         follower: Follower,
+        splitter: EventSplitter,
         clock: Callable[[], datetime],
         voice: Callable[[Iterable[Told]], Voice],
     ) -> None:
@@ -207,6 +209,7 @@ class _Reading:
         self._told_before: set[Told] = set()
         self._state = state
         self._follower = follower
+        self._splitter = splitter
         self._clock = clock
         self._analyses: list[Analysis] = []
         self._bad: list[Quarantined] = []
@@ -235,8 +238,8 @@ class _Reading:
         if len(self._analyses) + len(self._bad) + len(self._attempts) >= BATCH_RECORDS:
             self._write(None)
 
-    def end(self, splitter: EventSplitter, analyser: Analyser, at_end: EndOfSource | None) -> None:
-        for item in splitter.close():
+    def end(self, analyser: Analyser, at_end: EndOfSource | None) -> None:
+        for item in self._splitter.close():
             if isinstance(item, Checkpoint):
                 self._seen = item.offset
             else:
@@ -245,6 +248,7 @@ class _Reading:
 
     def _write(self, at_end: EndOfSource | None) -> None:
         started = time.perf_counter()
+        self._told |= self._splitter.cohorts  # all lines before the checkpoint are in it, those after it do no harm
         self.counts += self._writer.write_batch(
             self._state,
             self._analyses,

@@ -17,6 +17,7 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.model import Facts
+from crashpath.ingest.named import Told, told_by
 from crashpath.ingest.storable import fact
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables_counts import Heard
@@ -24,9 +25,6 @@ from crashpath.ingest.tables_counts import Heard
 _SOURCES = 2_000
 """Most sources of which one transaction tells."""
 _KEY = ("origin_key", "release", "platform", "model")
-
-Told = tuple[str | None, str | None, str | None]
-"""Release, platform and model as a source tells them; ``None`` where it does not."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,13 +50,6 @@ def heard(session: Session, releases: Collection[str]) -> tuple[HeardCohort, ...
     return tuple(sorted((HeardCohort(*row) for row in session.execute(query)), key=_place))
 
 
-def told_by(facts: Facts, lower: Facts | None = None) -> Told:
-    """Return the cohort that facts name, gaps filled from facts of lower rank."""
-    if lower is None:
-        return facts.release, facts.platform, facts.model
-    return facts.release or lower.release, facts.platform or lower.platform, facts.model or lower.model
-
-
 @dataclass(frozen=True, slots=True)
 class Voice:
     """Cohorts (release, platform, model, cleaned) that one source told of, and when it was looked at."""
@@ -71,9 +62,10 @@ class Voice:
 class Hearing:
     """What one night hears.
 
-    What records tell goes into the transaction that stores them (``voice``, ``store``): the next night finds a source
-    that was read to its end unchanged, and would not hear it again. That a source was looked at is kept until all are
-    read and written then, with few statements; a night that is killed before loses it, and the next one looks again.
+    What records and other lines tell goes into the transaction that stores that they were read (``voice``, ``store``):
+    the next night finds a source that was read to its end unchanged, and would not hear it again. That a source was
+    looked at is kept until all are read and written then, with few statements; a night that is killed before loses it,
+    and the next one looks again.
 
     ``clean`` cleans facts as those of crashes are, so that both name a cohort alike. ``at`` is when the night began to
     read, so no later than any look.
@@ -85,7 +77,7 @@ class Hearing:
         self._looked: dict[str, set[Told]] = {}
 
     def voice(self, origin_key: str, told: Iterable[Told]) -> Voice:
-        """Return what records of a source told."""
+        """Return what records and other lines of a source told."""
         return Voice(origin_key, tuple(sorted({self._cohort(one) for one in told})), self._at)
 
     def look(self, origin_key: str, facts: Facts) -> None:

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from functools import lru_cache
 from typing import NamedTuple
 
 from crashpath.ingest.model import Facts
@@ -48,6 +49,9 @@ WRITER = ("kubernetes.pod_name", "pod", "pod_name", "resource.labels.pod_name", 
 ATTEMPT = ("attempt_id", "attemptId", "extra.attempt_id", "context.attempt_id", "labels.attempt_id",
            "attributes.attempt_id", "record.extra.attempt_id", "jsonPayload.attempt_id", "request_id",
            "deployment_id")  # fmt: skip
+RELEASE = ("release", "service.version", "app_version", "deployment.release", "labels.release")
+PLATFORM = ("platform", "labels.platform", "os.name")
+MODEL = ("model", "model_name", "model.name", "labels.model")
 _BUNYAN = {10: "TRACE", 20: "DEBUG", 30: "INFO", 40: "WARNING", 50: "ERROR", 60: "FATAL"}
 _SYSLOG = ("FATAL", "FATAL", "FATAL", "ERROR", "WARNING", "INFO", "INFO", "DEBUG")
 _DEEPEST = 4
@@ -70,14 +74,33 @@ def open_json(text: str) -> Inside | None:
     if fields is None:
         return None
     said = _said(fields)
-    if not said and not _is_blank_line(fields):
+    return _inside(fields, said) if said or _is_blank_line(fields) else None
+
+
+def open_line(text: str) -> Inside | Facts | None:
+    """Read one line as ``open_json`` does; of an object that says nothing and names a release, return the cohort."""
+    fields = _fields(text)
+    if fields is None:
         return None
+    said = _said(fields)
+    if said or _is_blank_line(fields):
+        return _inside(fields, said)
+    release = _first(fields, RELEASE)
+    return _cohort(release, _first(fields, PLATFORM), _first(fields, MODEL)) if release else None
+
+
+@lru_cache(maxsize=256)
+def _cohort(release: str, platform: str | None, model: str | None) -> Facts:
+    return Facts(release, platform, model=model)
+
+
+def _inside(fields: dict[str, object], said: str) -> Inside:
     host = _first(fields, HOST)
     facts = Facts(
-        release=_first(fields, ("release", "service.version", "app_version", "deployment.release", "labels.release")),
-        platform=_first(fields, ("platform", "labels.platform", "os.name")),
+        release=_first(fields, RELEASE),
+        platform=_first(fields, PLATFORM),
         host=host,
-        model=_first(fields, ("model", "model_name", "model.name", "labels.model")),
+        model=_first(fields, MODEL),
         path=_known(_first(fields, ("path", "backend", "runtime")), ("ort", "torchscript")),
         phase=_known(_first(fields, ("phase",)), ("prepare", "load", "warmup", "infer", "shutdown")),
         attempt_id=_first(fields, ATTEMPT),

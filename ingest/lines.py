@@ -6,7 +6,7 @@ import re
 from typing import NamedTuple
 
 from crashpath.ingest.facts import facts_in
-from crashpath.ingest.jsonlog import open_json
+from crashpath.ingest.jsonlog import Inside, open_line
 from crashpath.ingest.model import Facts
 from crashpath.ingest.prefix import Stripped, level_of, strip_line
 
@@ -49,9 +49,10 @@ def peel(line: str) -> Line:
 
 def _open(outer: Stripped, deeper: int) -> Line:
     """Open a JSON line. What is inside may have prefixes of its own: Docker wraps whole lines of other loggers."""
-    facts = Facts(host=outer.host)
-    inside = open_json(outer.text)
-    if inside is None:
+    facts = Facts(host=outer.host) if outer.host else NO_FACTS
+    inside = open_line(outer.text)
+    if not isinstance(inside, Inside):
+        facts = inside.over(facts) if inside is not None else facts
         return Line(outer.text, outer.level, outer.writer, outer.stamp, facts)
     level = level_of(inside.level) if inside.level else None
     facts = inside.facts.over(facts)

@@ -16,8 +16,9 @@ from crashpath.ingest.checkpoint import Checkpoint
 from crashpath.ingest.clock import parse_stamp
 from crashpath.ingest.fate import Fate
 from crashpath.ingest.gather import Gathering
-from crashpath.ingest.lines import Line, decode, peel
+from crashpath.ingest.lines import NO_FACTS, Line, decode, peel
 from crashpath.ingest.model import Record
+from crashpath.ingest.named import Named
 from crashpath.ingest.nearby import SILENT_LINES, announced, neighbour
 from crashpath.ingest.nottext import NotText, Undecodable
 from crashpath.ingest.opening import Kind, kind_of
@@ -31,12 +32,10 @@ CONTEXT_LINES = 20
 _BLANK = frozenset(" \t")
 SOFT_BYTES = 128 * 1024
 """Bytes after which a checkpoint is given at the first moment that no record is open."""
-
 HARD_BYTES = 4 * 1024 * 1024
 """Bytes after which whatever is open is closed, so that a checkpoint is never far."""
 
 _MOST_WRITERS = 256
-
 
 Item = Record | Checkpoint | Undecodable
 
@@ -45,6 +44,7 @@ class Splitter:
     """Turns the lines of one source into records. Feed it in order, then close it.
 
     Counters: ``lines`` fed, ``recorded`` of them in records, ``undecodable``; the rest, ``quiet``, told of no failure.
+    ``named`` knows the cohorts that lines name, those without a failure too.
     """
 
     def __init__(self, source: str, options: SplitOptions, start_offset: int = 0) -> None:
@@ -54,6 +54,7 @@ class Splitter:
         self._options = options
         self._latest = options.latest
         self._end = start_offset
+        self.named = Named(options.facts)
         # Only from its very start can a source be told to hold nothing but one plain text.
         self._plain = PlainText() if start_offset == 0 else None
         self._bad: NotText | None = None
@@ -116,9 +117,7 @@ class Splitter:
 
     def _take_bad(self, raw: RawLine, since: int) -> Sequence[Item]:
         self.undecodable += 1
-        done: Sequence[Item] = ()
-        if since >= HARD_BYTES:
-            done = (*self._flush_bad(), *self._make_room(raw.offset, since, ""))
+        done = (*self._flush_bad(), *self._make_room(raw.offset, since, "")) if since >= HARD_BYTES else ()
         if self._bad is None:
             self._bad = NotText(raw)
         else:
@@ -127,13 +126,13 @@ class Splitter:
 
     def _flush_bad(self) -> Sequence[Item]:
         bad, self._bad = self._bad, None
-        if bad is None:
-            return ()
-        return (bad.item(),)
+        return () if bad is None else (bad.item(),)
 
     def _take(self, raw: RawLine, text: str) -> Sequence[Item]:
         line = peel(text)
         self._count += 1
+        if line[4] is not NO_FACTS:
+            self.named.add(line[4])
         if self._open and text[:1] in _BLANK and self._count % 64 and self._frame(raw, line):
             return ()
         key = self._writer_of(line)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import os
 import signal
@@ -13,11 +14,14 @@ from pathlib import Path
 
 from sqlalchemy import event, select
 
+from crashpath.dashboard.cli import run
+from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.testing import light_clusterer
 from crashpath.ingest.feed import FeedOptions
 from crashpath.ingest.heard import HeardCohort, Hearing, heard
 from crashpath.ingest.model import Facts
+from crashpath.ingest.named import MOST_COHORTS
 from crashpath.ingest.nights import NightSeen, last_night
 from crashpath.ingest.storable import clean
 from crashpath.ingest.store import Store, open_store
@@ -148,6 +152,7 @@ def test_no_night_yet(store: Store) -> None:
 def test_a_night_that_is_killed_is_made_good_by_the_next(tmp_path: Path) -> None:
     """Killed at any time, the next night over the same files knows all that one night would have heard."""
     logs = tmp_path / "logs"
+    write(logs / "-first.txt", said(release="2.0", platform="k8s") + LINE * 3_000)  # several batches and checkpoints
     for number in range(60):
         write(logs / f"{number}.txt", LINE.replace("k8s", f"p{number}") * 20)
         counts = COUNTS.replace('"b1"', f'"b{number}"').replace("linux", f"p{number}")
@@ -166,4 +171,104 @@ def test_a_night_that_is_killed_is_made_good_by_the_next(tmp_path: Path) -> None
         child.wait()
         night(store, logs, FIRST)
         for release in ("1.0", "1.1"):
-            assert {platform for _, platform, _ in told(store, release)} == {f"p{number}" for number in range(60)}
+            assert {platform for _, platform, _ in told(store, release)} - {"k8s"} == {
+                f"p{number}" for number in range(60)
+            }
+        assert told(store, "2.0").keys() == {("2.0", "k8s", "unknown")}
+
+
+def said(**fields: object) -> str:
+    """A JSON line of a program that is well, with a newline."""
+    return json.dumps({"level": "info", "msg": "ready", "timestamp": "2026-02-01T10:00:00Z"} | fields) + "\n"
+
+
+def test_lines_that_tell_of_no_failure_name_cohorts(any_store: Store, tmp_path: Path) -> None:
+    """However they are wrapped, with a message or none; a line without a release names none."""
+    inner = said(release="2.0", platform="k8s", model="vit")
+    lines = [
+        said(release="2.0", platform="linux", model="m") * 3,
+        json.dumps({"log": inner, "stream": "stdout", "time": "2026-02-01T10:00:00Z"}) + "\n",
+        'api-1  | {"status": 200, "release": "1.1", "labels": {"platform": "bsd"}}\n',
+        said(platform="android", model="bert"),
+        said(release="", platform="mac"),
+        '{"msg": "cut off", "release": "1.0", "platf\n',
+    ]
+    write(tmp_path / "logs" / "a.log", "".join(lines))
+    for at in (FIRST, SECOND):
+        night(any_store, tmp_path / "logs", at, FeedOptions())
+        cohorts = told(any_store)
+        assert cohorts.pop(("unknown", "unknown", "unknown")) == (FIRST, at, 1)  # the source itself
+        assert cohorts == {
+            ("2.0", "linux", "m"): (FIRST, at, 1), ("2.0", "k8s", "vit"): (FIRST, at, 1),
+            ("1.1", "bsd", "unknown"): (FIRST, at, 1),
+        }  # fmt: skip
+
+
+def test_the_place_of_a_source_fills_what_its_lines_leave_open(any_store: Store, tmp_path: Path) -> None:
+    """As for crashes: a line's own word first, then the path, so both are counted for one cohort."""
+    write(tmp_path / "logs" / "2.0" / "linux" / "a.log", said(model="m") + said(platform="k8s") + said(release="1.1"))
+    night(any_store, tmp_path / "logs", FIRST)
+    assert told(any_store).keys() == {
+        ("2.0", "linux", "unknown"), ("2.0", "linux", "m"), ("2.0", "k8s", "unknown"), ("1.1", "linux", "unknown"),
+    }  # fmt: skip
+
+
+def test_what_a_line_names_is_cleaned(any_store: Store, tmp_path: Path) -> None:
+    """What is personal is hidden, what no database takes is replaced, a version is no address."""
+    write(
+        tmp_path / "logs" / "a.log", said(release="1.2.3.4", platform="box of jane.doe@example.com", model="m\0\ud800")
+    )
+    night(any_store, tmp_path / "logs", FIRST)
+    (cohort,) = told(any_store, "1.2.3.4")
+    assert "jane" not in cohort[1]
+    assert cohort[2].startswith("m")
+    assert "\0" not in cohort[2]
+
+
+def test_a_log_that_grows_is_heard_of_what_is_new(any_store: Store, tmp_path: Path) -> None:
+    """The old cohort stays heard as its source is looked at, the new one is heard since its first line was read."""
+    file = write(tmp_path / "logs" / "a.log", said(release="1.0", platform="linux") * 2_000)
+    night(any_store, tmp_path / "logs", FIRST)
+    with file.open("a") as log:
+        log.write(said(release="2.0", platform="linux") * 10)
+    night(any_store, tmp_path / "logs", SECOND)
+    night(any_store, tmp_path / "logs", THIRD)
+    assert told(any_store, "1.0", "2.0") == {
+        ("1.0", "linux", "unknown"): (FIRST, THIRD, 1), ("2.0", "linux", "unknown"): (SECOND, THIRD, 1),
+    }  # fmt: skip
+
+
+def test_what_stood_before_the_damage_is_heard(store: Store, tmp_path: Path) -> None:
+    """A packed log that ends early was read up to there."""
+    text = "".join(said(release="2.0", platform="linux", note=os.urandom(30).hex()) for _ in range(3_000))
+    path = tmp_path / "logs" / "a.log.gz"
+    write(path, "").write_bytes(gzip.compress(text.encode())[:-20_000])
+    night(store, tmp_path / "logs", FIRST, FeedOptions())
+    assert told(store, "2.0") == {("2.0", "linux", "unknown"): (FIRST, FIRST, 1)}
+
+
+def test_descriptions_and_endless_names_are_no_cohorts(any_store: Store, tmp_path: Path) -> None:
+    """A long text under a name that means a model is none, and a field that never repeats fills no store."""
+    lines = [said(release="2.0", model=os.urandom(4_000).hex())]
+    lines += [said(model=f"m{number}") for number in range(MOST_COHORTS)]  # of no release
+    lines += [said(release="2.0", model=f"m{number}") for number in range(MOST_COHORTS + 50)]
+    write(tmp_path / "logs" / "a.log", "".join(lines))
+    night(any_store, tmp_path / "logs", FIRST, FeedOptions())
+    assert {model for _, _, model in told(any_store, "2.0")} == {f"m{number}" for number in range(MOST_COHORTS)}
+
+
+def test_a_healthy_release_of_info_lines_alone_is_a_go(tmp_path: Path) -> None:
+    """Its log names the cohort, so it is known that nothing failed; attempts of another platform stay unheard."""
+    url = f"sqlite:///{tmp_path}/store.db"
+    log = write(tmp_path / "app.log", said(release="2.0", platform="linux", model="m") * 100)
+    counts = tmp_path / "attempts.csv"
+
+    def verdict(*platforms: str) -> int:
+        rows = [f"deployment,2026-02-01,2.0,{platform},m,5000\n" for platform in platforms]
+        counts.write_text("unit,day,release,platform,model,attempts\n" + "".join(rows))
+        assert run(["attempts", str(counts), "--db", url]) == Exit.DONE
+        return run(["review", "--release", "2.0", "--as-of", "2026-02-02", "--db", url])
+
+    assert run(["nightly", str(log), "--as-of", "2026-02-02", "--db", url]) == Exit.DONE
+    assert verdict("linux") == Exit.DONE
+    assert verdict("linux", "android") == Exit.HOLD
