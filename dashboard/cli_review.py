@@ -150,7 +150,7 @@ def _made(
     from crashpath.dashboard.review import review_release  # statistics: most of a second to import
     from crashpath.dashboard.review_looks import look, with_looks
     from crashpath.ingest.decisions import By
-    from crashpath.ingest.reviews import override
+    from crashpath.ingest.reviews import looks, override
 
     made = review_release(store, *names, rules, policy_name=source, unit=unit, at=at)
     try:
@@ -166,7 +166,8 @@ def _made(
         note = f"This look could not be kept: {error}"
         complain(note)
         with store.read() as session:
-            return replace(with_looks(session, made), notes=(*made.notes, note))
+            made = replace(made, looks=len(looks(session, made.release)) + 1, notes=(*made.notes, note))
+            return with_looks(session, made)
 
 
 def _print(made: Review, as_json: bool, as_markdown: bool) -> None:

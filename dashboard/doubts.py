@@ -21,6 +21,7 @@ from crashpath.ingest.schema import UNKNOWN
 _NAMED = 3
 """Most releases, cohorts and days that a sentence names; it counts the others."""
 _LOAD = "crashpath attempts FILE"
+_NIGHT = "crashpath nightly PATH…"
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,13 +99,14 @@ def _of_side(side: Side, policy: Policy) -> Iterator[_Doubt]:
     bad = [one.cohort for one in side.cohorts if one.told and impossible(one.tally)]
     if bad:
         what = f"In {_some(bad)} more {side.unit}s failed than were tried: attempts are missing there."
-        yield _hold("impossible", _subject(bad), what, _LOAD, side.unit)
+        yield _Doubt("HOLD", _reason("impossible", _subject(bad), what, _LOAD, side.unit, _names(bad)))
     most = policy.classes.min_count
     silent = [one for one in side.cohorts if not one.told and one.tally.primary >= most]
     if silent:
         what = f"{_named(silent, side)}, of which no {side.unit}s are told."
-        subject = _subject([one.cohort for one in silent])
-        yield _Doubt(policy.evidence.untold, _reason("untold", subject, what, _LOAD, side.unit))
+        untold = [one.cohort for one in silent]
+        reason = _reason("untold", _subject(untold), what, _LOAD, side.unit, _names(untold))
+        yield _Doubt(policy.evidence.untold, reason)
 
 
 def _named(rows: Sequence[CohortTally], side: Side) -> str:
@@ -122,7 +124,8 @@ def _of_night(evidence: Evidence, policy: Policy) -> Iterator[_Doubt]:
         why = f" ({night.reason})" if night.reason else ""
         how = "failed" if night.status == "failed" else "was partial"
         what = f"The last night {how}{why}: what it did not read is not counted."
-    yield _Doubt(policy.evidence.unfinished_night, _reason("unfinished_night", "", what, "crashpath nightly PATH…"))
+    about = (f"{night.status} {night.reason or ''}",)
+    yield _Doubt(policy.evidence.unfinished_night, _reason("unfinished_night", "", what, _NIGHT, about=about))
 
 
 def _of_baseline(evidence: Evidence, policy: Policy, unit: str | None) -> Iterator[_Doubt]:
@@ -161,7 +164,7 @@ def _unheard(missed: Sequence[Unheard], weight: Doubt, rule: str, whose: str) ->
         what = (
             f"No log source{whose} was heard from {_some(cohorts)}{until}: of {tried} nobody knows whether they failed."
         )
-        yield _Doubt(weight, _reason(rule, _subject(cohorts), what, "crashpath nightly PATH…"))
+        yield _Doubt(weight, _reason(rule, _subject(cohorts), what, _NIGHT, about=_names(cohorts)))
 
 
 def _of_strangers(evidence: Evidence, policy: Policy) -> Iterator[_Doubt]:
@@ -244,8 +247,8 @@ def _hold(rule: str, subject: str, what: str, command: str, unit: str = "") -> _
     return _Doubt("HOLD", _reason(rule, subject, what, command, unit))
 
 
-def _reason(rule: str, subject: str, what: str, command: str, unit: str = "") -> Reason:
-    return Reason(Verdict.HOLD, f"evidence.{rule}", subject, what, command=command, unit=unit)
+def _reason(rule: str, subject: str, what: str, command: str, unit: str = "", about: tuple[str, ...] = ()) -> Reason:
+    return Reason(Verdict.HOLD, f"evidence.{rule}", subject, what, command=command, unit=unit, about=about)
 
 
 def _unknown(what: str, name: str, known: Sequence[str]) -> str:
@@ -270,6 +273,10 @@ def _failed(count: int) -> str:
 
 def _subject(cohorts: Sequence[Cohort]) -> str:
     return str(cohorts[0]) if len(cohorts) == 1 else f"{len(cohorts):,} cohorts"
+
+
+def _names(cohorts: Sequence[Cohort]) -> tuple[str, ...]:
+    return tuple(str(one) for one in cohorts)
 
 
 def _some(these: Sequence[Cohort] | Sequence[str], what: str = "cohort") -> str:

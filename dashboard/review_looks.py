@@ -57,7 +57,9 @@ def with_looks(session: Session, review: Review) -> Review:
 
 def keys(reasons: Collection[Reason]) -> frozenset[str]:
     """Return what each reason is about, without its figures: the same reason of tomorrow has the same key."""
-    return frozenset(" · ".join((one.verdict, one.rule, one.unit, one.subject)) for one in reasons)
+    return frozenset(
+        " · ".join((one.verdict, one.rule, one.unit, about)) for one in reasons for about in one.about or (one.subject,)
+    )
 
 
 def counts(review: Review) -> dict[str, dict[str, tuple[int, int]]]:

@@ -178,6 +178,7 @@ class Reason:
 
     ``evidence`` are ids that can be looked up (clusters, faults), ``command`` how, or what would settle it.
     ``e_value`` is the weight of the evidence where the reason is a test (20 speaks as strongly as p = .05).
+    ``about`` is each thing that it is about, by a name that stays, where ``subject`` counts or describes them.
     """
 
     verdict: Verdict
@@ -189,6 +190,7 @@ class Reason:
     e_value: float | None = None
     attempts_needed: int | None = None
     unit: str = ""
+    about: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -130,12 +130,13 @@ def _inside(question: Question) -> tuple[str, ...]:
 def _reason(one: Answer) -> Reason:
     question = one.question
     subject = f"{question.subject}: " if question.family is Family.CLASS else ""
+    about = question.evidence if _is_cluster(question) else ()  # the subject has its title, which people may change
     if one.met is False:
         e = e_value(question.bad)
         said = f"{subject}{question.said}; allowed is {question.limit}."
         return Reason(
             Verdict.NO_GO, question.rule, question.subject, said, question.evidence, question.command, e, None,
-            question.unit,
+            question.unit, about,
         )  # fmt: skip
     more = ""
     if question.needed is None:
@@ -144,5 +145,5 @@ def _reason(one: Answer) -> Reason:
     said = f"{subject}{question.said}; not shown yet to be {question.limit}{more}."
     return Reason(
         Verdict.HOLD, question.rule, question.subject, said, question.evidence, "", e_value(question.good or 0.0),
-        question.needed, question.unit,
+        question.needed, question.unit, about,
     )  # fmt: skip

@@ -23,6 +23,8 @@ def who_decides(given: str | None) -> str:
     named = one_line(given or "", "--who")
     if named:
         return named
+    if given:
+        raise UsageError("--who is no name that anybody can read: give one.")
     try:
         return one_line(getpass.getuser(), "the login's name")
     except (OSError, KeyError, ImportError) as error:

@@ -165,7 +165,7 @@ def attempt_rank() -> Any:
 
 def attempt_key(windows: Windows) -> Any:
     """What makes two crashes witnesses of one attempt, as a text in SQL. A window never reaches into another day."""
-    seconds = cast(extract("epoch", Crash.at), BigInteger)
+    seconds = cast(func.floor(extract("epoch", Crash.at)), BigInteger)  # PostgreSQL's cast alone would round
     sizes = {"load": windows.load, "warmup": windows.load, "infer": windows.request}
     size = case(sizes, value=Crash.phase, else_=windows.unknown)
     source = "source " + cast(Crash.source_id, String)

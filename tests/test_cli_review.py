@@ -381,6 +381,26 @@ def test_a_stricter_word_outlasts_a_milder_one_that_lapsed(fleet: Fleet, look: L
     assert (code, [one["holds"] for one in told["overrides"]]) == (1, [True, False])
 
 
+def test_a_word_over_some_cohorts_covers_no_others(fleet: Fleet, look: Look) -> None:
+    """Two cohorts that nobody was heard from are not two others, though there are as many."""
+    fleet.fail(0)
+    fleet.tell(3000)
+    for platform in ("bsd", "mac"):
+        fleet.tell(3000, platform=platform)
+    fleet.night()
+    assert look("--override", "GO", "--who", "kim", "--why", "both are in the laboratory")[0] == 0
+    fleet.rows.clear()
+    fleet.tell(3000, platform="android")
+    fleet.tell(3000, platform="windows")
+    for platform in ("bsd", "mac"):
+        fleet.tell(0, platform=platform)
+    fleet.night()
+    code, told = look()
+    assert (code, told["overrides"][0]["holds"]) == (3, False)
+    (unheard,) = (one for one in told["reasons"] if one["rule"] == "evidence.unheard")
+    assert unheard["subject"] == "2 cohorts"
+
+
 def test_a_report_with_nowhere_to_go_keeps_no_word(fleet: Fleet, look: Look) -> None:
     """The folder is not there: nothing was decided, and the same command decides once it is."""
     fleet.fail(0)
@@ -534,6 +554,7 @@ def test_the_default_policy_is_printed_and_can_be_used(
         (("--release", "2.0", "--policy", "text.toml"), 2, "is no TOML"),
         (("--release", "2.0", "--override", "GO", "--who", "kim"), 2, "needs a name and a reason"),
         (("--release", "2.0", "--override", "GO", "--why", "so"), 2, "needs a name and a reason"),
+        (("--release", "2.0", "--override", "GO", "--who", "\u200b", "--why", "so"), 2, "no name that anybody"),
         (("--release", "2.0", "--override", "maybe", "--who", "kim", "--why", "so"), 2, "is none of GO, NO-GO, HOLD"),
         (("--release", "2.0", "--why", "so"), 2, "--why is the reason of an --override"),
         (("--release", "2.0", "--json", "--markdown", "-"), 2, "both want standard output"),
@@ -576,13 +597,17 @@ def test_a_look_that_cannot_be_kept_still_gives_its_verdict(
     fleet.tell(200)
     fleet.night()
     monkeypatch.setattr("crashpath.ingest.store.BUSY_MS", 200)
-    capsys.readouterr()
     arguments = ["review", "--release", "2.0", "--db", fleet.url, "--json"]
+    assert run(arguments) == 1
+    with open_store(fleet.url) as store, store.write() as session:  # something changed: what comes is another look
+        session.execute(update(Cluster).values(label="renamed"))
+    capsys.readouterr()
     with closing(sqlite3.connect(fleet.folder / "store.db", isolation_level=None)) as other:
         other.execute("begin immediate")
         assert run(arguments) == 1
         out, err = capsys.readouterr()
         assert json.loads(out)["verdict"] == "NO-GO"
+        assert (json.loads(out)["looks"], len(json.loads(out)["earlier"])) == (2, 1)
         assert any("This look could not be kept" in note for note in json.loads(out)["notes"])
         assert "This look could not be kept" in err
         assert run([*arguments, "--override", "GO", "--who", "kim", "--why", "so"]) == 4

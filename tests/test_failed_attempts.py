@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from datetime import date
+from datetime import date, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -75,6 +75,14 @@ def test_a_retry_storm_is_one_failure(any_store: Store, tmp_path: Path) -> None:
         assert sum(row.witnesses for row in failed_attempts(session) if row.unit == "load") == 11
     assert [(unit, n) for unit, _, n, _ in found(any_store)] == [("deployment", 2), ("load", 2)]
     assert [(unit, n) for unit, _, n, _ in found(any_store, Windows(load=1))] == [("deployment", 11), ("load", 11)]
+
+
+def test_a_window_ends_with_its_last_fraction_of_a_second(any_store: Store, tmp_path: Path) -> None:
+    """Every database counts whole seconds down: what comes .7 s before the end of a window is in it."""
+    last = (datetime(2026, 2, 1, 10) + timedelta(seconds=USUAL.load - 0.3)).isoformat(" ", "milliseconds")
+    lines = [f"{at} ERROR [pid 7] loader: release=1.0 phase=load {OOM}" for at in ("2026-02-01 10:00:00.000", last)]
+    night(any_store, tmp_path / "logs", a_log=lines)
+    assert [(unit, n, w) for unit, _, n, w in found(any_store)] == [("deployment", 1, 2), ("load", 1, 2)]
 
 
 def test_units_come_from_events_and_phases(any_store: Store, tmp_path: Path) -> None:
