@@ -26,16 +26,15 @@ from processes import crashpath
 from replay_compare import counts, deployment_rows, log_rows, reading
 from replay_make import ATTEMPTS, make
 from replay_paths import Paths, PathsError, measure_paths, print_paths
-from replay_report import LIMIT, Judged, Replayed, document, print_replay, print_seeds
+from replay_report import LIMIT, POLICY, VERDICTS, Judged, Replayed, document, print_replay, print_seeds
 from replay_truth import CRASH_LOGS, PLANTED, PLANTED_TIMES, largest, truth_of
 from results_file import write_results
 from tables import ROOT
 
 OUT = ROOT / "replay-out"
-POLICY = ROOT / "benchmarks" / "replay_policy.toml"
 NEXT_POLICY = ROOT / "benchmarks" / "replay_next_policy.toml"
 SURELY = 0.9 * LIMIT
-"""Up to this rate 150,000 attempts have to show that a release is under the limit; nearer to it, HOLD is right too."""
+"""Up to this rate `ATTEMPTS` have to show that a release is under the limit; nearer to it, HOLD is right too."""
 
 GO, NO_GO, HOLD = "GO", "NO-GO", "HOLD"
 CODES = {GO: 0, NO_GO: 1, HOLD: 3}
@@ -57,9 +56,13 @@ def night(folder: Path) -> dict[str, Any]:
     return _json(0, "nightly", "logs", *attempts, "--db", url(folder), "--json", cwd=folder)
 
 
-def review(folder: Path, release: str, baseline: str, policy: Path = POLICY) -> dict[str, Any]:
-    """Review a release; the exit code has to be the one of the verdict that is given."""
-    arguments = ("review", "--release", release, "--baseline", baseline, "--policy", policy, "--db", url(folder))
+def review(folder: Path, release: str, baseline: str, policy: Path | None = POLICY) -> dict[str, Any]:
+    """Review a release, under the default policy where none is given.
+
+    The exit code has to be the one of the verdict that is given.
+    """
+    under = () if policy is None else ("--policy", policy)
+    arguments = ("review", "--release", release, "--baseline", baseline, *under, "--db", url(folder))
     _say(f"the review of {release} in {folder.name}")
     return _json(None, *arguments, "--json", cwd=folder)
 
@@ -90,7 +93,7 @@ def judge(
 
 
 def replay(seed: int, out: Path = OUT, attempts: int = ATTEMPTS, logs: int = CRASH_LOGS) -> Replayed:
-    """Generate what is not there yet, run the nights and reviews, and compare."""
+    """Generate what is not there yet, run the nights and reviews on new stores, and compare."""
     started = time.perf_counter()
     truth = truth_of(seed)
     place = out / f"seed-{seed}-{attempts}-{logs}"
@@ -98,6 +101,8 @@ def replay(seed: int, out: Path = OUT, attempts: int = ATTEMPTS, logs: int = CRA
     make(truth, place, attempts, logs)
     whole, regressed, small, crash_logs = (place / one for one in ("deployments", "planted", "hundredth", "crash-logs"))
     before, after = truth.before.name, truth.after.name
+    for one in (whole, regressed, small, crash_logs):
+        remove_store(one)
 
     night(whole)
     main = review(whole, after, before)
@@ -111,6 +116,7 @@ def replay(seed: int, out: Path = OUT, attempts: int = ATTEMPTS, logs: int = CRA
             "the planted regression", review(regressed, truth.planted.name, after, NEXT_POLICY), (NO_GO,), names=PLANTED
         ),
         judge("a hundredth of them", review(small, after, before), (HOLD,), needed=True),
+        judge("all attempts, under the default policy", review(whole, after, before, policy=None), VERDICTS),
     )
     drawn = json.loads((whole / "truth.json").read_text(encoding="utf-8"))["releases"]
     primary = main["rates"]["primary"]
@@ -131,13 +137,16 @@ def replay(seed: int, out: Path = OUT, attempts: int = ATTEMPTS, logs: int = CRA
     )
 
 
+def remove_store(folder: Path) -> None:
+    """Remove the store of a data set, with its journals: an earlier run's was filled by the code of that day."""
+    for file in folder.glob("crashpath.db*"):
+        file.unlink()
+
+
 def copy_store(source: Path, target: Path) -> None:
-    """Start a store from another one, where there is none yet: the planted release comes after the others."""
+    """Start a store from another one: the planted release comes after the others."""
     file = target / "crashpath.db"
-    if file.exists():
-        return
     partial = file.with_suffix(".part")
-    partial.unlink(missing_ok=True)
     with closing(sqlite3.connect(source / "crashpath.db")) as old, closing(sqlite3.connect(partial)) as new:
         old.backup(new)
     partial.replace(file)
@@ -147,8 +156,15 @@ def _say(what: str) -> None:
     sys.stderr.write(f"{what} …\n")
 
 
+def kept_as(seed: int, seeds: int) -> str | None:
+    """Return the results that a replay is kept in: the account's own, or those of several seeds; one seed has none."""
+    if seeds:
+        return "replay_seeds"
+    return "replay" if seed == 0 else None
+
+
 def main(arguments: Sequence[str] = ()) -> int:
-    """Print the tables and write the figures; 1 where something is not as it has to be."""
+    """Print the tables, write the figures of seed 0 or of several seeds; 1 where something is not as it has to be."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seed", type=int, default=0, help="0: the account's figures; else all are moved")
     parser.add_argument("--seeds", type=int, default=0, metavar="K", help="replay seeds 1 to K, and print one table")
@@ -165,7 +181,7 @@ def main(arguments: Sequence[str] = ()) -> int:
             print_replay(all_done[-1])
         paths: Paths | None = measure_paths(options.out) if options.paths else None
     except (ReplayError, PathsError) as error:
-        print(f"RED: {error}\nWhat is done is in {options.out}; remove it to start afresh.")
+        print(f"RED: {error}\nWhat was generated and read is in {options.out}.")
         return 1
     if options.seeds:
         print_seeds(all_done)
@@ -175,9 +191,12 @@ def main(arguments: Sequence[str] = ()) -> int:
     for line in red:
         print(f"RED: {line}")
     figures = {"attempts": options.attempts, "logs": options.logs, "planted": [PLANTED, PLANTED_TIMES]}
-    name = "replay" if not options.seeds and not options.seed else "replay_seeds"
-    kept = None if paths is None else paths.document()
-    write_results(name, {**figures, "paths": kept, "replays": [document(one) for one in all_done]})
+    name = kept_as(options.seed, options.seeds)
+    if name is None:
+        print("Nothing is kept of a single seed: results are of seed 0, or of --seeds.")
+    else:
+        measured = None if paths is None else paths.document()
+        write_results(name, {**figures, "paths": measured, "replays": [document(one) for one in all_done]})
     return int(bool(red))
 
 

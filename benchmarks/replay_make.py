@@ -14,6 +14,7 @@ import hashlib
 import json
 import os
 import random
+import shutil
 import sys
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass
@@ -59,6 +60,7 @@ def write_deployments(folder: Path, releases: Sequence[Release], attempts: int, 
     header = _header("deployments", seed, {"attempts": attempts, "releases": [_plain(one) for one in releases]})
     if _is_there(folder, header):
         return
+    _clear(folder)
     numbers = np.random.default_rng([seed, attempts])
     teller = Teller(pools(PHASES), kernel_lines(), random.Random(f"texts:{seed}:{attempts}"))
     drawn = [(release, cells(release, attempts, numbers)) for release in releases]
@@ -81,6 +83,7 @@ def write_crash_logs(folder: Path, truth: Truth, logs: int) -> None:
     header = _header("crash logs", truth.seed, {"logs": logs, "shares": dict(truth.logs)})
     if _is_there(folder, header):
         return
+    _clear(folder)
     names = list(truth.logs)
     numbers = np.random.default_rng([truth.seed, logs])
     drawn = dict(zip(names, (int(n) for n in numbers.multinomial(logs, list(truth.logs.values()))), strict=True))
@@ -154,6 +157,16 @@ def _plain(release: Release) -> dict[str, object]:
 def _is_there(folder: Path, header: dict[str, object]) -> bool:
     file = folder / "header.json"
     return file.is_file() and json.loads(file.read_text(encoding="utf-8")) == json.loads(json.dumps(header))
+
+
+def _clear(folder: Path) -> None:
+    """Remove logs that another generator wrote, or one that was stopped.
+
+    The header goes first: where this is stopped in turn, what is left must not be taken for a whole data set.
+    """
+    (folder / "header.json").unlink(missing_ok=True)
+    if (folder / "logs").is_dir():
+        shutil.rmtree(folder / "logs")
 
 
 def _write_truth(

@@ -95,6 +95,62 @@ def test_rows_hold_what_lies_inside() -> None:
     assert few_hold([inside] * 12 + [outside] * 8)
 
 
+def test_simultaneous_rows_are_one_event() -> None:
+    """However many of them miss, they are one interval that misses; and however many hold, they excuse no other."""
+    from replay_compare import Row, few_hold, plain
+
+    inside, outside = Row("x", 0.5, 0.5, 0.5, 0.4, 0.6), Row("x", 0.7, 0.5, 0.5, 0.4, 0.6)
+    held, missed = (Row(one.name, one.truth, 0.5, 0.5, 0.4, 0.6, simultaneous=True) for one in (inside, outside))
+    assert not few_hold([inside] * 2 + [missed] * 14)
+    assert few_hold([outside] * 2 + [held] * 13 + [missed])
+    assert few_hold([outside] * 4 + [held] * 100)
+    assert [one["simultaneous"] for one in plain([inside, held])] == [False, True]
+
+
+def test_the_limit_is_that_of_the_policy(tmp_path: Path) -> None:
+    """What is printed as the limit is what the reviews are held to."""
+    from replay_report import limit_of
+
+    policy = tmp_path / "policy.toml"
+    policy.write_text("[limits.deployment]\nunanswered = 0.25\n", encoding="utf-8")
+    assert limit_of(policy) == 0.25
+
+
+def test_one_seed_replaces_no_results() -> None:
+    """The account's figures and those of several seeds are kept, each in its own file; one moved seed is not."""
+    from replay import kept_as
+
+    assert kept_as(0, 0) == "replay"
+    assert kept_as(0, 5) == "replay_seeds"
+    assert kept_as(3, 0) is None
+
+
+def test_stores_and_logs_of_other_code_go(tmp_path: Path) -> None:
+    """A store goes with its journals; logs stay under their own header, and go under another one or under none."""
+    from replay import remove_store
+    from replay_make import write_crash_logs
+    from replay_truth import truth_of
+
+    truth = truth_of(0)
+    write_crash_logs(tmp_path, truth, 30)
+    whole = _files(tmp_path)
+    stray = tmp_path / "logs" / "another-release" / "k8s" / "2026-01-01.jsonl"
+    for name in ("crashpath.db", "crashpath.db-wal", "crashpath.db-shm"):
+        (tmp_path / name).write_bytes(b"of another day")
+    remove_store(tmp_path)
+    assert _files(tmp_path) == whole
+    for header in (whole["header.json"].replace(b'"generator": "', b'"generator": "0'), None):
+        stray.parent.mkdir(parents=True)
+        stray.write_bytes(b"{}\n")
+        write_crash_logs(tmp_path, truth, 30)
+        assert stray.exists()
+        (tmp_path / "header.json").unlink()
+        if header is not None:
+            (tmp_path / "header.json").write_bytes(header)
+        write_crash_logs(tmp_path, truth, 30)
+        assert _files(tmp_path) == whole
+
+
 def test_a_review_is_held_to_what_it_has_to_say() -> None:
     """The verdict, a NO-GO that names the class, and a HOLD that says how many attempts more."""
     from replay import judge
@@ -111,10 +167,15 @@ def test_a_review_is_held_to_what_it_has_to_say() -> None:
 
 @pytest.fixture(scope="module")
 def replayed(tmp_path_factory: pytest.TempPathFactory, _benchmarks: Any) -> Any:
-    """One small replay, of rates that were moved."""
+    """One small replay, of rates that were moved, where an earlier one left stores that nothing can read."""
     from replay import replay
 
-    return replay(2, tmp_path_factory.mktemp("replay"), ATTEMPTS, LOGS)
+    out = tmp_path_factory.mktemp("replay")
+    for name in ("deployments", "planted", "hundredth", "crash-logs"):
+        store = out / f"seed-2-{ATTEMPTS}-{LOGS}" / name / "crashpath.db"
+        store.parent.mkdir(parents=True)
+        store.write_bytes(b"no database" * 100)
+    return replay(2, out, ATTEMPTS, LOGS)
 
 
 def test_what_is_counted_is_what_was_drawn(replayed: Any) -> None:
@@ -145,6 +206,19 @@ def test_the_crash_logs_have_the_classes_that_were_drawn(replayed: Any) -> None:
 
 def test_thirty_attempts_are_a_hold(replayed: Any) -> None:
     """The review of the whole blames nobody, and that of a hundredth of it knows too little."""
-    whole, _, hundredth = replayed.judged
+    whole, _, hundredth, _ = replayed.judged
     assert whole.verdict in ("GO", "HOLD")
     assert hundredth.verdict == "HOLD"
+
+
+def test_the_default_policy_is_told_and_never_red(replayed: Any, capsys: pytest.CaptureFixture[str]) -> None:
+    """Its verdict is printed and kept beside the others, and right whatever it is."""
+    from replay_report import document, print_replay
+
+    *_, default = replayed.judged
+    assert default.only_told
+    assert default.right
+    assert [one.only_told for one in replayed.judged] == [False, False, False, True]
+    print_replay(replayed)
+    assert f"{default.name}: {default.reason[:30]}" in " ".join(capsys.readouterr().out.split())
+    assert document(replayed)["verdicts"][-1]["data"] == default.name
