@@ -122,18 +122,18 @@ def print_seeds(all_done: Sequence[Replayed]) -> None:
     """Print one line a seed: truth → found, and the verdicts that can be wrong."""
 
     def pair(row: Row) -> str:
-        return f"{row.truth:.1%}→{row.found:.1%}"
+        return f"{100 * row.truth:.1f}→{100 * row.found:.1f}"
 
     rows = []
     for one in all_done:
         before, after, fewer = one.deployments[:3]
         rows.append((
-            str(one.truth.seed), pair(before), f"{after.truth:.2%}→{after.found:.2%}", pair(fewer), pair(one.logs[0]),
-            pair(one.logs[1]), _holding((*one.deployments, *one.logs)).replace(" of ", "/"),
+            str(one.truth.seed), pair(before), f"{100 * after.truth:.2f}→{100 * after.found:.2f}", pair(fewer),
+            pair(one.logs[0]), pair(one.logs[1]), _holding((*one.deployments, *one.logs)).replace(" of ", "/"),
             "/".join(j.verdict for j in one.judged if not j.only_told),
         ))  # fmt: skip
-    head = ("", "before", "after", "fewer", "shape", "three", "hold", "verdicts")
-    table("Truth → found, by seed", head, rows)
+    head = ("seed", "before", "after", "fewer", "shape", "three", "hold", "verdicts")
+    table("Truth → found in %, by seed", head, rows)
 
 
 def document(done: Replayed) -> dict[str, Any]:
