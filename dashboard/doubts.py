@@ -6,6 +6,7 @@ A doubt is no test. It is never a NO-GO: what is not known speaks neither for a 
 from __future__ import annotations
 
 import difflib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
@@ -20,6 +21,7 @@ from crashpath.ingest.schema import UNKNOWN
 
 _NAMED = 3
 """Most releases, cohorts and days that a sentence names; it counts the others."""
+_BETWEEN = re.compile(r"[\W_]+")
 _LOAD = "crashpath attempts FILE"
 _NIGHT = "crashpath nightly PATH…"
 
@@ -177,7 +179,9 @@ def _of_strangers(evidence: Evidence, policy: Policy) -> Iterator[_Doubt]:
 
 
 def _plain(name: str) -> str:
-    return "".join(letter for letter in name.casefold() if letter.isalnum()).removeprefix("release").removeprefix("v")
+    """Return a release's name without what people write differently; its numbers stay apart: 1.10 is not 11.0."""
+    parts = _BETWEEN.sub(".", name.casefold()).removeprefix("release").strip(".")
+    return parts.removeprefix("v").strip(".")
 
 
 def _notes(evidence: Evidence, policy: Policy) -> Iterator[str]:

@@ -25,9 +25,8 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.event_attempts import FILE
-from crashpath.ingest.redact import redact
 from crashpath.ingest.schema import Json
-from crashpath.ingest.storable import fact, storable
+from crashpath.ingest.storable import clean, fact
 from crashpath.ingest.store import Store
 from crashpath.ingest.store_errors import BadAttempts
 from crashpath.ingest.tables_evidence import Attempts
@@ -86,7 +85,7 @@ def load_attempts(store: Store, path: str, *, now: datetime) -> Loaded:
     """Read a file of attempts and store all of it or, raising ``BadAttempts``, nothing of it."""
     rows = read_attempts(path)
     with store.write() as session:
-        return save_attempts(session, rows, origin=_clean(Path(path).name), now=now)
+        return save_attempts(session, rows, origin=clean(Path(path).name), now=now)
 
 
 def read_attempts(path: str) -> tuple[AttemptRow, ...]:
@@ -228,14 +227,10 @@ def _row(path: str, number: int, raw: Raw) -> AttemptRow:
     if attempts is None:
         raise bad("attempts is empty")
     # Cleaned as the facts of crashes are, so that nothing personal is stored and both name a cohort alike.
-    release, platform, model, where = (fact(_text(raw.get(name), name, bad), _clean) for name in _COHORT)
+    release, platform, model, where = (fact(_text(raw.get(name), name, bad), clean) for name in _COHORT)
     failures, unanswered, users, devices = (_whole(raw.get(name), name, bad) for name in _OPTIONAL)
     day = _day(raw.get("day"), bad)
     return AttemptRow(unit, day, release, platform, model, where, attempts, failures, unanswered, users, devices)
-
-
-def _clean(text: str) -> str:
-    return storable(redact(text).text)
 
 
 def _text(value: object, name: str, bad: Callable[[str, str], BadAttempts]) -> str:

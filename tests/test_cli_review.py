@@ -200,7 +200,7 @@ def test_a_day_with_failures_and_no_attempts_is_shown(fleet: Fleet, look: Look) 
     assert code == 0  # even with these seven the rate is shown to be under the limit
 
 
-@pytest.mark.parametrize(("name", "expected"), [("v2.0", 3), ("Release-2.0", 3), ("3.1", 0)])
+@pytest.mark.parametrize(("name", "expected"), [("v2.0", 3), ("Release-2.0", 3), ("2_0", 3), ("20", 0), ("3.1", 0)])
 def test_failures_of_a_release_that_nobody_tried_are_told(fleet: Fleet, look: Look, name: str, expected: int) -> None:
     """Where the name may be this release's, written otherwise, they hold it; else they are a note."""
     fleet.fail(0)
