@@ -21,7 +21,7 @@ from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
 from crashpath.dashboard.plurals import many
-from crashpath.dashboard.settings import load_settings
+from crashpath.dashboard.settings import Settings, load_settings
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED
 from crashpath.ingest.queries import ClusterRow, cluster_list
 from crashpath.ingest.store import open_store
@@ -150,9 +150,10 @@ def dashboard(
     db: DbOption = None,
     port: int = typer.Option(8501, min=1, max=65535, help="Port to listen on."),
     address: str = typer.Option("127.0.0.1", help="Address to listen on; only this machine by default."),
+    read_only: bool = typer.Option(False, "--read-only", help="Show all, and let nobody decide anything."),
 ) -> int:
     """Open the dashboard in a browser. Ctrl-C ends it."""
-    settings = load_settings(db=db)
+    settings = load_settings(db=db, read_only=read_only or None)
     page = Path(__file__).with_name("app.py")
     command = [sys.executable, "-m", "streamlit", "run", str(page)]
     options = {
@@ -166,7 +167,7 @@ def dashboard(
     console().print(f"Dashboard of {settings.db} on http://{address}:{port}")
     # Whoever stops this process, by whatever signal, means the server behind it, too.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    server = subprocess.Popen(command, env=os.environ | {"CRASHPATH_DB": settings.db})
+    server = subprocess.Popen(command, env=os.environ | _told(settings))
     try:
         code = server.wait()
     except KeyboardInterrupt:
@@ -176,6 +177,11 @@ def dashboard(
     if code:
         raise InputError(f"The dashboard ended with code {code}. Is port {port} in use? Try --port.")
     return Exit.DONE
+
+
+def _told(settings: Settings) -> dict[str, str]:
+    """Return what the server has to be told of the settings that options may have changed."""
+    return {"CRASHPATH_DB": settings.db, "CRASHPATH_READ_ONLY": str(settings.read_only).lower()}
 
 
 def _end(server: subprocess.Popen[bytes]) -> None:

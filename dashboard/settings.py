@@ -40,6 +40,7 @@ class Settings(BaseSettings):
     exclude: tuple[str, ...] = Field(default=(), description="globs of files that are not read")
     encoder: str = Field(default="minilm", description="minilm, or a sentence-transformers model by name or path")
     policy: str | None = Field(default=None, description="the policy file of reviews; without one, policy.toml here")
+    read_only: bool = Field(default=False, description="the dashboard shows, and nothing can be decided in it")
     lease_wait: float = Field(default=0.0, ge=0, description="seconds to wait for a night that is running")
 
     webhook: SecretStr | None = Field(default=None, description="address that a digest is posted to; a secret")

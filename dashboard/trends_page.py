@@ -8,12 +8,11 @@ from datetime import timedelta
 import pandas as pd
 import streamlit as st
 
+from crashpath.dashboard.page_frame import Look, framed, nothing_yet
 from crashpath.dashboard.pictures import bars_by_cohort, bars_by_day
 from crashpath.dashboard.plurals import many
-from crashpath.dashboard.settings import SettingsError, load_settings
 from crashpath.ingest.queries import Totals, store_totals
-from crashpath.ingest.store import Store, open_store
-from crashpath.ingest.store_errors import StoreError, StoreMissing
+from crashpath.ingest.store import Store
 from crashpath.ingest.trends import (
     Count,
     DayCount,
@@ -25,7 +24,6 @@ from crashpath.ingest.trends import (
     values,
 )
 
-FIRST = "crashpath nightly LOGS…"
 ANY = "all"
 BY: tuple[Dimension, ...] = ("headline", "class", "release", "platform", "path")
 WINDOWS = {"last 14 days": 14, "last 30 days": 30, "last 90 days": 90, "all days": None}
@@ -42,24 +40,13 @@ class View:
     releases: dict[str, tuple[Count, ...]]
 
 
-def page() -> None:
-    """Show the page; an empty or broken store is explained, never a traceback."""
-    st.title("Trends")
-    try:
-        url = load_settings().db
-        with open_store(url, create=False) as store:
-            _filled(store)
-    except StoreMissing:
-        _nothing_yet()
-    except (StoreError, SettingsError) as error:
-        st.error(str(error), icon=":material/error:")
-
-
-def _filled(store: Store) -> None:
+def draw(look: Look) -> None:
+    """Show the page."""
+    store = look.store
     by, filters = _pick(store)
     view = _look(store, by, filters)
     if not view.totals.crashes:
-        _nothing_yet()
+        nothing_yet()
         return
     _headline(view)
     st.subheader(f"Crashes by day and {by}")
@@ -128,5 +115,4 @@ def _releases(view: View) -> None:
         st.dataframe(frame.pivot(index="release", columns="headline", values="crashes"), width="stretch")
 
 
-def _nothing_yet() -> None:
-    st.info(f"This store has no crashes yet. Read some logs first: `{FIRST}`", icon=":material/info:")
+framed("Trends", draw)

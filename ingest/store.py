@@ -37,6 +37,7 @@ from crashpath.ingest.store_errors import (
     StoreMissing,
     StoreNewer,
     StoreOutdated,
+    StoreReadOnly,
     StoreUnusable,
 )
 from crashpath.ingest.tables import Project
@@ -51,11 +52,15 @@ _PROJECT_ID = 1
 
 
 class Store:
-    """An open store of the right schema. ``host_secret`` is the key of its hashes, made at random with the store."""
+    """An open store of the right schema. ``host_secret`` is the key of its hashes, made at random with the store.
 
-    def __init__(self, engine: Engine, host_secret: bytes) -> None:
+    One that is ``read_only`` refuses every write.
+    """
+
+    def __init__(self, engine: Engine, host_secret: bytes, *, read_only: bool = False) -> None:
         self.engine = engine
         self.host_secret = host_secret
+        self.read_only = read_only
         self._writer = engine.execution_options(crashpath_writer=True)
 
     @property
@@ -80,7 +85,12 @@ class Store:
 
     @contextmanager
     def write(self) -> Iterator[Session]:
-        """Open a session for one short transaction; commit at its end, roll back on an error."""
+        """Open a session for one short transaction; commit at its end, roll back on an error.
+
+        Raises ``StoreReadOnly`` where the store was opened for reading alone.
+        """
+        if self.read_only:
+            raise StoreReadOnly("This store was opened for reading alone.", "Decide where writing is allowed.")
         with spoken(self.engine.url), Session(self._writer, expire_on_commit=False) as session, session.begin():
             yield session
 
@@ -95,17 +105,21 @@ class Store:
         self.close()
 
 
-def open_store(url: str, *, create: bool = True, name: str = "crashpath", now: datetime | None = None) -> Store:
+def open_store(
+    url: str, *, create: bool = True, name: str = "crashpath", now: datetime | None = None, read_only: bool = False
+) -> Store:
     """Open the store at ``url``, making it (and its schema) when there is none and ``create`` allows it.
+
+    One that is opened ``read_only`` is never made, and every write to it is refused.
 
     Raises ``StoreMissing``, ``NotAStore``, ``StoreNewer``, ``StoreOutdated`` or ``StoreUnusable``.
     """
-    engine = connect(url, create=create)
+    engine = connect(url, create=create and not read_only)
     try:
         with spoken(engine.url):
             state = revision_of(engine)
             if state is None:
-                if not create:
+                if read_only or not create:
                     raise StoreMissing(
                         f"There is no store at {shown(engine.url)}.", "Run `crashpath nightly LOGS…` first."
                     )
@@ -117,7 +131,7 @@ def open_store(url: str, *, create: bool = True, name: str = "crashpath", now: d
     except BaseException:
         engine.dispose()
         raise
-    return Store(engine, secret)
+    return Store(engine, secret, read_only=read_only)
 
 
 def _secret(session: Session, url: URL) -> bytes:

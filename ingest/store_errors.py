@@ -51,6 +51,10 @@ class StoreBusy(StoreError):
     """Another process kept the store locked for longer than the busy timeout."""
 
 
+class StoreReadOnly(StoreError):
+    """The store was opened for reading alone, and somebody wants to write."""
+
+
 class StoreUnusable(StoreError):
     """The store cannot be opened, read or written."""
 

@@ -7,10 +7,12 @@ import os
 import shutil
 from collections.abc import Generator, Iterator
 from pathlib import Path
+from typing import Protocol
 
 import pytest
 from playwright.sync_api import Browser, sync_playwright
 from sqlalchemy import text
+from streamlit.testing.v1 import AppTest
 
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.tables_evidence import SCHEMA
@@ -132,3 +134,26 @@ def browser() -> Iterator[Browser]:
 def contrast() -> str:
     """A script for a page, which returns the texts that can hardly be told from their ground."""
     return _CONTRAST
+
+
+class OpenPage(Protocol):
+    """Opens a page of the dashboard on a store, at the view that ``asked`` (parameters of its address) names."""
+
+    def __call__(self, url: str, page: str = "trends", **asked: str) -> AppTest: ...
+
+
+@pytest.fixture
+def open_page(monkeypatch: pytest.MonkeyPatch) -> OpenPage:
+    """Open pages in Streamlit's own test harness; a page that raises fails the test."""
+
+    def open_page(url: str, page: str = "trends", **asked: str) -> AppTest:
+        monkeypatch.setenv("CRASHPATH_DB", url)
+        script = f"from crashpath.dashboard.page_frame import navigation\nnavigation({page!r})\n"
+        app = AppTest.from_string(script, default_timeout=60)
+        for name, value in asked.items():
+            app.query_params[name] = value
+        app.run()
+        assert not app.exception
+        return app
+
+    return open_page

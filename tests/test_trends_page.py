@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from datetime import date
 from pathlib import Path
 
 import pandas as pd
-import pytest
 from streamlit.testing.v1 import AppTest
 
-from crashpath.dashboard import app as app_module
 from crashpath.dashboard.pictures import bars_by_cohort, bars_by_day, looks_of
 from crashpath.dashboard.testing import a_night
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
@@ -19,54 +18,46 @@ DAY = date(2026, 2, 1)
 TRACE = 'Traceback (most recent call last):\n  File "a.py", line 1, in f\nMemoryError: <script>alert(1)</script>\n'
 
 
-def opened(url: str, monkeypatch: pytest.MonkeyPatch) -> AppTest:
-    """Open the page on a store."""
-    monkeypatch.setenv("CRASHPATH_DB", url)
-    page = AppTest.from_file(str(Path(app_module.__file__)), default_timeout=60).run()
-    assert not page.exception
-    return page
-
-
-def test_headline_comes_first(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_headline_comes_first(tmp_path: Path, open_page: Callable[..., AppTest]) -> None:
     """With data, the page starts with the headline figures and has a picture and its table."""
     log = tmp_path / "app.log"
     log.write_text(TRACE)
     url = f"sqlite:///{tmp_path}/crashpath.db"
     with open_store(url) as store:
         a_night(store, [log])
-    page = opened(url, monkeypatch)
+    page = open_page(url)
     assert page.metric[0].label == "OOM"
     assert page.metric[0].value == "1"
     assert len(page.dataframe) == 2
 
 
-def test_filters_narrow_the_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_filters_narrow_the_counts(tmp_path: Path, open_page: Callable[..., AppTest]) -> None:
     """Counting by class shows the class of the crash; the choice is kept by the page."""
     log = tmp_path / "app.log"
     log.write_text(TRACE)
     url = f"sqlite:///{tmp_path}/crashpath.db"
     with open_store(url) as store:
         a_night(store, [log])
-    page = opened(url, monkeypatch)
+    page = open_page(url)
     page.selectbox(key="by").select("class").run()
     assert not page.exception
     assert list(page.dataframe[0].value["class"]) == ["oom_host"]
 
 
-def test_empty_store_says_what_to_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_empty_store_says_what_to_run(tmp_path: Path, open_page: Callable[..., AppTest]) -> None:
     """No store, and a store without crashes: the page says which command to run."""
-    page = opened(f"sqlite:///{tmp_path}/none.db", monkeypatch)
+    page = open_page(f"sqlite:///{tmp_path}/none.db")
     assert "crashpath nightly" in page.info[0].value
     open_store(f"sqlite:///{tmp_path}/empty.db").close()
-    page = opened(f"sqlite:///{tmp_path}/empty.db", monkeypatch)
+    page = open_page(f"sqlite:///{tmp_path}/empty.db")
     assert "crashpath nightly" in page.info[0].value
 
 
-def test_broken_store_says_what_is_wrong(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_broken_store_says_what_is_wrong(tmp_path: Path, open_page: Callable[..., AppTest]) -> None:
     """A file that is no store is explained in one sentence on the page."""
     file = tmp_path / "broken.db"
     file.write_bytes(b"SQLite format 3\0" + b"\xff" * 5000)
-    page = opened(f"sqlite:///{file}", monkeypatch)
+    page = open_page(f"sqlite:///{file}")
     assert "not a SQLite database" in page.error[0].value
 
 

@@ -1,0 +1,144 @@
+"""The frame of every page: the store, what is read from it and kept, links between pages, and what goes wrong.
+
+A page is a file that ends with ``framed(title, draw)``: Streamlit runs it anew at each click. What it shows is read by
+functions of modules without Streamlit and kept by ``kept`` until the store changes; nothing else is kept on the server.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, TypeVar
+
+import streamlit as st
+
+from crashpath.dashboard.fingerprint import fingerprint
+from crashpath.dashboard.page_text import as_markdown
+from crashpath.dashboard.settings import Settings, SettingsError, load_settings
+from crashpath.ingest.store import Store, open_store
+from crashpath.ingest.store_errors import StoreError, StoreMissing
+
+HERE = Path(__file__).parent
+PAGES = {
+    "trends": ("Trends", ":material/show_chart:"),
+    "triage": ("Triage", ":material/checklist:"),
+    "map": ("Map", ":material/scatter_plot:"),
+    "coverage": ("Coverage", ":material/shield:"),
+    "review": ("Review", ":material/gavel:"),
+    "ingest": ("Ingest health", ":material/monitor_heart:"),
+}
+"""Pages by the name in their address, in the order of the menu; each is in the file ``NAME_page.py``."""
+READ_FIRST = "crashpath nightly LOGS…"
+_FRESH = 2.0
+"""Seconds for which a store is taken as unchanged."""
+_KEPT = 256
+"""Most answers that are kept for all sessions together."""
+
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """What one run of a page looks at. ``version`` differs whenever the store may hold something else."""
+
+    store: Store
+    settings: Settings
+    version: str
+
+    @property
+    def read_only(self) -> bool:
+        """Whether nothing may be decided here."""
+        return self.settings.read_only
+
+
+def navigation(first: str = "trends") -> None:
+    """Show the menu and run the page that the address names, ``first`` where it names none."""
+    st.set_page_config(page_title="crashpath", page_icon=":material/troubleshoot:", layout="wide")
+    pages = [
+        st.Page(_file(name), title=title, icon=icon, url_path=name, default=name == first)
+        for name, (title, icon) in PAGES.items()
+    ]
+    st.navigation(pages).run()
+
+
+def framed(title: str, draw: Callable[[Look], None]) -> None:
+    """Show a page; a store that is empty, missing or broken is explained in a sentence with what to do."""
+    st.title(title)
+    try:
+        settings = load_settings()
+        draw(Look(_store(settings.db, settings.read_only), settings, _version(settings.db, settings.read_only)))
+    except StoreMissing:
+        nothing_yet()
+    except (StoreError, SettingsError) as error:
+        _forget()
+        st.error(as_markdown(str(error)), icon=":material/error:")
+
+
+def nothing_yet() -> None:
+    """Say that there is no crash to show, and which command reads some."""
+    st.info(f"This store has no crashes yet. Read some logs first: `{READ_FIRST}`", icon=":material/info:")
+
+
+def kept(look: Look, read: Callable[..., _T], *asked: Any) -> _T:
+    """Return ``read(session, *asked)``, from memory where the store is unchanged and somebody asked the same.
+
+    ``read`` is a function of a module that returns a frozen value, which all sessions share; ``asked`` can be hashed.
+    """
+    value: _T = _read(read, look.settings.db, look.version, asked, look.store)
+    return value
+
+
+def link(page: str, label: str, *, icon: str | None = None, help: str | None = None, **asked: str) -> None:
+    """Show a link to a page, opened at a view: ``asked`` are the parameters of its address. ``label`` is plain text."""
+    st.page_link(_file(page), label=as_markdown(label), icon=icon, help=help, query_params=asked)
+
+
+def go(page: str, **asked: str) -> None:
+    """Leave for a page, opened at a view."""
+    st.switch_page(_file(page), query_params=asked)
+
+
+def changed() -> None:
+    """Tell that this session wrote to the store: the next look reads it anew."""
+    _version.clear()
+
+
+def _file(page: str) -> str:
+    return str(HERE / f"{page}_page.py")
+
+
+def _store(url: str, read_only: bool) -> Store:
+    """Return the open store, which all sessions share; a file that is another one since is opened anew."""
+    return _opened(url, read_only, _identity(url))
+
+
+@st.cache_resource(show_spinner=False, max_entries=4)
+def _opened(url: str, read_only: bool, identity: tuple[int, int] | None) -> Store:
+    return open_store(url, create=False, read_only=read_only)
+
+
+def _identity(url: str) -> tuple[int, int] | None:
+    """Say which file a store is in; ``None`` for one that is not there, or on a server."""
+    try:
+        found = Path(url.partition("sqlite:///")[2]).stat()
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
+
+
+@st.cache_data(show_spinner=False, ttl=_FRESH, max_entries=8)
+def _version(url: str, read_only: bool) -> str:
+    return fingerprint(_store(url, read_only))
+
+
+@st.cache_resource(show_spinner=False, max_entries=_KEPT)
+def _read(read: Callable[..., Any], url: str, version: str, asked: tuple[Any, ...], _store: Store) -> Any:
+    with _store.read() as session:
+        return read(session, *asked)
+
+
+def _forget() -> None:
+    """Open the store anew the next time: it may be mended by then."""
+    _opened.clear()
+    _version.clear()
