@@ -294,4 +294,5 @@ def _summary(
         reclustered=reclustered,
         seconds=seconds,
         problems=problems,
+        advice=tuple(dict.fromkeys(clean(one.advice) for one in fed if one.advice)),
     )

@@ -52,6 +52,7 @@ class NightSummary:
     clustering_method: str
     seconds: tuple[tuple[str, float], ...]
     problems: tuple[str, ...]
+    advice: tuple[str, ...] = ()
     reclustered: Reclustered | None = None
 
     @property
@@ -110,6 +111,7 @@ class NightSummary:
             "reclustered": self.reclustered.document() if self.reclustered else None,
             "seconds": {stage: round(spent, 3) for stage, spent in self.seconds},
             "problems": list(self.problems),
+            "advice": list(self.advice),
             "note": self.note,
         }
 
@@ -127,6 +129,7 @@ def _blocks(summary: NightSummary) -> list[RenderableType]:
         blocks += [Text(), _headline(summary), Text(), _classes(summary)]
     blocks += [Text(), Text("seconds  " + " · ".join(f"{stage} {spent:.1f}" for stage, spent in summary.seconds))]
     blocks += [Text(f"! {problem}", style="yellow") for problem in summary.problems]
+    blocks += [Text(f"· {advice}") for advice in summary.advice]
     return blocks
 
 

@@ -41,13 +41,13 @@ class Sidecar:
     advice: str | None = None
 
 
-def facts_for_path(path: str, patterns: Sequence[str], flags: Facts) -> Facts:
+def facts_for_path(path: str, patterns: Sequence[str], sidecar: Facts, flags: Facts) -> Facts:
     """Return what the path, its sidecar and the flags tell, in this order. Raises FactsError for a wrong pattern.
 
     A pattern is a glob with names, ``logs/{release}/{platform}/*.log``, and is matched against the end of the path.
     A sidecar ``app.log.meta.json`` (also beside ``app.log.gz``) holds one JSON object with the names of facts.
     """
-    return from_pattern(path, patterns).over(from_sidecar(path)).over(flags)
+    return from_pattern(path, patterns).over(sidecar).over(flags)
 
 
 def from_pattern(path: str, patterns: Sequence[str]) -> Facts:
@@ -58,11 +58,6 @@ def from_pattern(path: str, patterns: Sequence[str]) -> Facts:
         if found is not None:
             return make_facts(found.groupdict())
     return Facts()
-
-
-def from_sidecar(path: str) -> Facts:
-    """Return what ``<path>.meta.json`` tells; one that is absent or cannot be read tells nothing."""
-    return read_sidecar(path).facts
 
 
 def read_sidecar(path: str) -> Sidecar:

@@ -18,7 +18,7 @@ from pathlib import Path
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.batch import BatchCounts
 from crashpath.ingest.event_lines import EventSplitter
-from crashpath.ingest.facts import facts_for_path
+from crashpath.ingest.facts import Sidecar, facts_for_path, read_sidecar
 from crashpath.ingest.heard import Hearing, Voice
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.model import Analysis, Facts, Record
@@ -59,7 +59,8 @@ class FeedOptions:
 
 @dataclass(frozen=True, slots=True)
 class Fed:
-    """What one source gave. ``problem`` is a sentence; whatever stood before it was stored.
+    """What one source gave. ``problem`` is a sentence; whatever stood before it was stored, and where it is one on the
+    file that tells the log's facts, all was. ``advice`` is a sentence on what that file tells in vain.
 
     ``events`` are lines of the runtime; those of them that are failures are ``records`` too.
     """
@@ -72,6 +73,7 @@ class Fed:
     store_seconds: float = 0.0
     problem: str | None = None
     events: int = 0
+    advice: str | None = None
 
 
 class Feeder:
@@ -103,7 +105,7 @@ class Feeder:
         if found.problem is not None:
             return Fed(found.path, Outcome.UNREADABLE, problem=found.problem)
         if stream is None and self._as_it_was(found.path):
-            self._looked_at(found.path, self._facts_of(found.path))
+            self._looked_at(found.path, self._facts_of(found.path, read_sidecar(found.path)))
             return Fed(found.path, Outcome.UNCHANGED)
         try:
             with open_source(found.path) as source:
@@ -123,7 +125,8 @@ class Feeder:
 
     def _feed_open(self, source: OpenSource, stream: str | None) -> Fed:
         path = stream or source.path
-        facts = self._facts_of(path)
+        sidecar = read_sidecar(path)
+        facts = self._facts_of(path, sidecar)
         if not source.head:
             self._looked_at(path, facts)
             return Fed(path, Outcome.EMPTY)
@@ -153,12 +156,12 @@ class Feeder:
             self._looked_at(path, facts)
         outcome = Outcome.UNREADABLE if problem else Outcome.READ
         return Fed(
-            path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds, problem,
-            splitter.events,
+            path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds,
+            problem or sidecar.problem, splitter.events, sidecar.advice,
         )  # fmt: skip
 
-    def _facts_of(self, path: str) -> Facts:
-        return facts_for_path(path, self._options.patterns, self._options.facts)
+    def _facts_of(self, path: str, sidecar: Sidecar) -> Facts:
+        return facts_for_path(path, self._options.patterns, sidecar.facts, self._options.facts)
 
     def _looked_at(self, path: str, facts: Facts) -> None:
         self._hearing.look(self._store.key(path), facts)

@@ -23,6 +23,11 @@ from crashpath.ingest.split import SplitOptions, one_record, split
 PATTERN = "logs/{release}/{platform}/*.log"
 
 
+def told_for(log: Path, patterns: list[str], flags: Facts) -> Facts:
+    """What path, sidecar and flags tell of a log."""
+    return facts_for_path(str(log), patterns, read_sidecar(str(log)).facts, flags)
+
+
 @pytest.mark.parametrize("path", ["logs/1.4/arm/app.log", "/srv/logs/1.4/arm/app.log", "./logs/1.4/arm/app.log.gz"])
 def test_a_path_pattern_fits_the_end_of_a_path(path: str) -> None:
     """Names in braces are one folder or part of a name each; packing does not matter."""
@@ -42,13 +47,13 @@ def test_path_goes_before_sidecar_and_sidecar_before_flags(tmp_path: Path) -> No
     log.parent.mkdir(parents=True)
     (log.parent / "app.log.meta.json").write_text('{"release": "9", "model": "m7", "phase": "load", "size": 3}')
     flags = Facts(release="8", model="m6", host="h1")
-    assert facts_for_path(str(log), [PATTERN], flags) == Facts("1.4", "arm", "h1", "m7", None, "load", None)
+    assert told_for(log, [PATTERN], flags) == Facts("1.4", "arm", "h1", "m7", None, "load", None)
 
 
 def test_a_broken_sidecar_tells_nothing(tmp_path: Path) -> None:
     """A sidecar that is no JSON object costs neither the log nor the flags."""
     (tmp_path / "a.log.meta.json").write_text("{not json")
-    assert facts_for_path(str(tmp_path / "a.log"), [], Facts(release="1")) == Facts(release="1")
+    assert told_for(tmp_path / "a.log", [], Facts(release="1")) == Facts(release="1")
 
 
 @pytest.mark.parametrize(
@@ -112,7 +117,7 @@ def test_a_phase_is_kept_in_small_letters(tmp_path: Path, phase: str) -> None:
     (tmp_path / "a.log.meta.json").write_text(f'{{"phase": "{phase}"}}')
     assert facts_in(f"failed phase={phase}").phase == "load"
     assert from_pattern(f"logs/{phase}/a.log", ["logs/{phase}/*"]).phase == "load"
-    assert facts_for_path(str(tmp_path / "a.log"), [], Facts()).phase == "load"
+    assert told_for(tmp_path / "a.log", [], Facts()).phase == "load"
 
 
 @pytest.mark.parametrize(("word", "path"), [("onnxruntime", "ort"), ("ORT", "ort"), (" TorchScript", "torchscript")])

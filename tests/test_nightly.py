@@ -256,3 +256,22 @@ def test_no_secret_reaches_the_store(store: Store, tmp_path: Path, traces: dict[
         ]
     assert texts
     assert [value for value, _ in planted if any(value in text for text in texts)] == []
+
+
+def test_a_broken_sidecar_makes_a_night_partial_and_loses_nothing(store: Store, logs: Path) -> None:
+    """The log beside it is read, and the night names the file; one with a key of no use costs advice alone."""
+    log = logs / "missing.log"
+    beside = log.with_name("missing.log.meta.json")
+    beside.write_text("{not json")
+    summary = a_night(store, [log])
+    assert (summary.status, summary.sources, summary.unreadable) == ("partial", 1, 0)
+    assert summary.new_crashes == 1
+    assert f"{beside.name} is not JSON" in summary.problems[0]
+    beside.write_text('{"modle": "tagger"}')
+    log.write_text(log.read_text() * 2)
+    summary = a_night(store, [log])
+    assert (summary.status, summary.problems) == ("complete", ())
+    assert [one.rpartition("/")[2] for one in summary.advice] == [
+        f"{beside.name} has a key modle that is no fact; did you mean model?"
+    ]
+    assert summary.document()["advice"] == list(summary.advice)

@@ -16,7 +16,7 @@ from crashpath.dashboard.testing import a_night
 from crashpath.ingest import analyse
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.clock import parse_stamp
-from crashpath.ingest.facts import from_sidecar
+from crashpath.ingest.facts import read_sidecar
 from crashpath.ingest.jsonlog import open_json
 from crashpath.ingest.opening import kind_of
 from crashpath.ingest.read import open_source
@@ -70,12 +70,12 @@ def test_a_sidecar_of_any_content_is_survived(tmp_path: Path) -> None:
     log = tmp_path / "a.log"
     beside = tmp_path / "a.log.meta.json"
     beside.write_text("[" * 200_000)
-    assert from_sidecar(str(log)).release is None
+    assert read_sidecar(str(log)).facts.release is None
     beside.write_text('\ufeff{"release": "7"}', encoding="utf-8")
-    assert from_sidecar(str(log)).release == "7"
+    assert read_sidecar(str(log)).facts.release == "7"
     beside.unlink()
     os.mkfifo(beside)
-    assert from_sidecar(str(log)).release is None
+    assert read_sidecar(str(log)).facts.release is None
 
 
 @pytest.mark.parametrize("hole", [5_000, 300_000, 700_001])
