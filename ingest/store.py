@@ -43,7 +43,7 @@ from crashpath.ingest.store_errors import (
 from crashpath.ingest.tables import Project
 
 #: Revision that this code reads and writes; a test holds it to the newest migration.
-HEAD = "0010"
+HEAD = "0011"
 #: Milliseconds that a SQLite writer waits for another one. Batches take under half a second each.
 BUSY_MS = 10_000
 #: Seconds between two looks of a waiting writer.

@@ -112,19 +112,23 @@ _OF_CLUSTER: dict[str, Any] = {"class": Cluster.failure_class, "headline": Clust
 
 
 def _query(by: Dimension, filters: Filters, *days: Any) -> Select[Any]:
-    total = func.sum(CrashDaily.crashes).label("crashes")
     where = conditions(filters)
     if by in _COLUMNS:
-        return select(*days, _COLUMNS[by], total).where(*where).group_by(*days, _COLUMNS[by])
-    # Measured: joined row by row, this takes a quarter of the time of summing by signature first.
-    column = _OF_CLUSTER[by]
-    return (
-        select(*days, column, total)
-        .select_from(CrashDaily)
-        .join(Signature, Signature.id == CrashDaily.signature_id)
-        .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
+        return select(*days, _COLUMNS[by], func.sum(CrashDaily.crashes)).where(*where).group_by(*days, _COLUMNS[by])
+    # Summed by signature first: that is read in the order of an index, and leaves a few rows for the clusters of them.
+    by_signature = (
+        select(*days, CrashDaily.signature_id, func.sum(CrashDaily.crashes).label("crashes"))
         .where(*where)
-        .group_by(*days, column)
+        .group_by(CrashDaily.signature_id, *days)
+        .subquery()
+        .c
+    )
+    keys = [*(by_signature[day.name] for day in days), _OF_CLUSTER[by]]
+    return (
+        select(*keys, func.sum(by_signature.crashes))
+        .join(Signature, Signature.id == by_signature.signature_id)
+        .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
+        .group_by(*keys)
     )
 
 
