@@ -95,6 +95,8 @@ def headline(session: Session, filters: Filters = ALL) -> tuple[Count, ...]:
 
 def values(session: Session, by: Dimension) -> tuple[str, ...]:
     """Return the values of a dimension that have crashes, for pickers, sorted."""
+    if by in _COLUMNS:  # a fifth of what sums cost
+        return tuple(sorted(session.scalars(select(_COLUMNS[by]).distinct())))
     return tuple(sorted(count.key for count in counts(session, by)))
 
 
