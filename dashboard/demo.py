@@ -29,6 +29,7 @@ from crashpath.ingest.store import open_store
 
 OUT = Path("demo-out")
 DATA = Path("data/crashlogs")
+ATTEMPTS = Path("data/attempts")
 PATTERNS = ("logs/*/{release}/{platform}/*",)
 ENDED = 26
 """Hours after its first log that a night's job runs."""
@@ -80,7 +81,8 @@ def _when(number: int) -> datetime:
 
 def _night(number: int, folder: Path) -> NightSummary:
     settings = load_settings(db=f"sqlite:///{OUT / 'crashpath.db'}")
-    options = NightOptions(feed=FeedOptions(patterns=PATTERNS, host="demo", as_of=_when(number)))
+    feed = FeedOptions(patterns=PATTERNS, host="demo", as_of=_when(number))
+    options = NightOptions(feed=feed, attempts=str(ATTEMPTS / f"night{number}.csv"))
     with open_store(settings.db) as store:
         return run_night(store, [str(folder)], options, clusterer(settings), clock=lambda: _when(number))
 
@@ -107,7 +109,7 @@ def _next(out: Console) -> None:
     for command, what in (
         (f".venv/bin/crashpath clusters --db sqlite:///{OUT}/crashpath.db", "the clusters, most crashes first"),
         (f".venv/bin/crashpath show C-0001 --db sqlite:///{OUT}/crashpath.db", "one of them, and why"),
-        ("make dashboard", "trends in the browser"),
+        ("make dashboard", "the same in the browser"),
         (".venv/bin/crashpath nightly /var/log/your-app", "your own logs"),
     ):
         out.print(f"  {command}\n      {what}")
