@@ -22,11 +22,6 @@ from crashpath.ingest.store_errors import StoreError, StoreMissing
 HERE = Path(__file__).parent
 PAGES = {
     "trends": ("Trends", ":material/show_chart:"),
-    "triage": ("Triage", ":material/checklist:"),
-    "map": ("Map", ":material/scatter_plot:"),
-    "coverage": ("Coverage", ":material/shield:"),
-    "review": ("Review", ":material/gavel:"),
-    "ingest": ("Ingest health", ":material/monitor_heart:"),
 }
 """Pages by the name in their address, in the order of the menu; each is in the file ``NAME_page.py``."""
 READ_FIRST = "crashpath nightly LOGS…"
