@@ -62,7 +62,7 @@ class Write:
             self._move(moved)
             lineage.split_off(self._session, *_numbers(moved), **self._told(moved))
             if moved.new in made:
-                lineage.persons_class(self._session, *_numbers(moved))
+                lineage.persons_word(self._session, *_numbers(moved))
         for moved in outcome.merged:
             self._move(moved)
             lineage.end_in(self._session, *_numbers(moved), **self._told(moved))

@@ -16,7 +16,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from crashpath.dashboard.webhook import checked
+from crashpath.ingest.web_address import checked
 
 FILE_NAME = "crashpath.toml"
 

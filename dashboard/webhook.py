@@ -16,7 +16,6 @@ from enum import Enum
 from http.client import HTTPException
 from importlib.metadata import version
 from typing import Any
-from urllib.parse import urlsplit
 
 
 class Fate(Enum):
@@ -33,22 +32,6 @@ class Answer:
 
     fate: Fate
     why: str = ""
-
-
-def checked(address: str) -> str:
-    """Return the address of a webhook. Raises ``ValueError``, which does not repeat it, where it cannot be used."""
-    try:
-        parts = urlsplit(address)
-        port_is_one = parts.port is None or parts.port > 0
-    except ValueError:
-        raise ValueError("it is no web address") from None
-    if parts.scheme not in ("http", "https") or not parts.hostname or not port_is_one:
-        raise ValueError("it is no web address that begins with https:// or http://")
-    if "@" in parts.netloc:
-        raise ValueError("it has a user name or a password before its host, which cannot be sent")
-    if not address.isascii() or not address.isprintable() or " " in address:
-        raise ValueError("it has blanks or letters that have to be percent-encoded")
-    return address
 
 
 def post(address: str, document: Any, timeout: float) -> Answer:

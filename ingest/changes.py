@@ -21,9 +21,11 @@ from crashpath.ingest.tables_evidence import Decision
 
 FIELDS = (
     "name", "label", "status", "merged_into", "spread", "failure_class", "probability", "class_by", "evidence",
-    "assignee",
+    "assignee", "resolved_in", "muted_until", "ticket",
 )  # fmt: skip
 """Columns of a cluster that a decision may change."""
+TIMES = frozenset({"muted_until"})
+"""Those that hold a moment; in JSON it is text."""
 SPEAKERS = 16
 """Most signatures of a side that stand for it in the links of a decision."""
 
@@ -89,8 +91,12 @@ def changes_of(decision: Decision) -> Changes:
             decision.signatures, before.get("members", ()), strict=True
         )
     )
-    fields = tuple(FieldChange(int(c), f, old, new) for c, f, old, new in before.get("clusters", ()))
+    fields = tuple(FieldChange(int(c), f, *_values(f, old, new)) for c, f, old, new in before.get("clusters", ()))
     return Changes(moves, fields, int(before.get("mark", 0)))
+
+
+def _values(field: str, old: Any, new: Any) -> tuple[Any, Any]:
+    return (_moment(old), _moment(new)) if field in TIMES else (old, new)
 
 
 def _moment(text: str | None) -> datetime | None:
@@ -145,13 +151,17 @@ def before_of(changes: Changes) -> Json:
         "mark": changes.mark,
         "members": [
             [
-                move.was.cluster, move.new, None if move.was.joined_at is None else move.was.joined_at.isoformat(),
-                move.was.joined_by, move.was.exemplar, move.speaks,
+                move.was.cluster, move.new, _written(move.was.joined_at), move.was.joined_by, move.was.exemplar,
+                move.speaks,
             ]
             for move in changes.moves
         ],
-        "clusters": [[one.cluster, one.field, one.old, one.new] for one in changes.fields],
+        "clusters": [[one.cluster, one.field, _written(one.old), _written(one.new)] for one in changes.fields],
     }  # fmt: skip
+
+
+def _written(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value
 
 
 def _speakers(members: Sequence[tuple[Member, int | None]]) -> set[str]:

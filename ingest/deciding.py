@@ -1,6 +1,7 @@
 """Take a decision: merge, split, name, assign. Each is a short transaction of the caller's, with its row and lineage.
 
-Clusters are named by number. Whatever cannot be decided as things stand raises ``Refused`` and changes nothing.
+``marking`` takes those that say how a cluster stands. Clusters are named by number. Whatever cannot be decided as
+things stand raises ``Refused`` and changes nothing.
 """
 
 from __future__ import annotations
@@ -23,6 +24,8 @@ from crashpath.ingest.tables_evidence import Decision
 
 EXEMPLARS = 16
 """Most members that are made to stand for a cluster here; a night chooses again when the cluster grows."""
+WORDS = ("name", "assignee", "resolved_in", "ticket")
+"""What people say of a cluster and of what it goes into, too."""
 CLASS_FIELDS = ("failure_class", "probability", "class_by", "evidence")
 _SEEN = "`crashpath clusters` lists them."
 
@@ -30,7 +33,8 @@ _SEEN = "`crashpath clusters` lists them."
 def merge(session: Session, target: int, sources: Sequence[int], by: By) -> tuple[Decision, ...]:
     """Put the members of ``sources`` into ``target``: one decision for each source, all or none.
 
-    A name and a class that a person gave to a source go along where the target has none of its own.
+    What a person said of a source (name, class, who cares for it, where it was resolved, its ticket) goes along where
+    the target has none of its own; not that it is muted, because nobody said that of the whole.
     """
     hold(session)
     for source in (target, *sources):
@@ -45,11 +49,11 @@ def _merge_one(session: Session, target: int, source: int, by: By) -> Decision:
     into, gone = recorder.cluster(target), recorder.cluster(source)
     recorder.members([*members_of(session, source), *(m for m in members_of(session, target) if m.exemplar)])
     into.spread = max(into.spread or 0.0, gone.spread or 0.0)
-    into.name = into.name or gone.name
     if _class_rank(gone) > _class_rank(into):
         for field in CLASS_FIELDS:
             setattr(into, field, getattr(gone, field))
-    into.assignee = into.assignee or gone.assignee
+    for field in WORDS:
+        setattr(into, field, getattr(into, field) or getattr(gone, field))
     gone.status, gone.merged_into = "merged", target
     session.execute(
         update(Signature)
@@ -230,4 +234,4 @@ def active(session: Session, number: int) -> Cluster:
     )
 
 
-assert set(CLASS_FIELDS) <= set(FIELDS)
+assert {*CLASS_FIELDS, *WORDS} <= set(FIELDS)

@@ -1,8 +1,8 @@
 """What people decided: the list of it, what of it holds, and the links that clustering has to respect.
 
-``deciding`` takes decisions on clusters, ``reviews`` those on releases, and ``undoing`` takes them back. A row of
-``decision`` is added and never changed (a re-key maps its signature ids); an undo is a row as well, and may itself be
-undone.
+``deciding`` and ``marking`` take decisions on clusters, ``reviews`` those on releases, and ``undoing`` takes them back.
+A row of ``decision`` is added and never changed (a re-key maps its signature ids); an undo is a row as well, and may
+itself be undone.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Literal
+from typing import Literal, get_args
 
 from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
@@ -24,8 +24,8 @@ from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, Project
 from crashpath.ingest.tables_evidence import Decision, Review
 
-Kind = Literal["merge", "split", "name", "assign", "override", "undo"]
-KINDS: tuple[Kind, ...] = ("merge", "split", "name", "assign", "override", "undo")
+Kind = Literal["merge", "split", "name", "assign", "resolve", "mute", "ticket", "note", "override", "undo"]
+KINDS: tuple[Kind, ...] = get_args(Kind)
 MEMBERSHIP = ("merge", "split", "undo")
 """Kinds after which the members of a cluster may be others."""
 
@@ -47,7 +47,8 @@ class By:
 class Taken:
     """A decision in the list. ``signatures`` are those that moved; ``undone_by`` is the undo that holds.
 
-    ``assignee`` is who was given the cluster, where ``assignee_changed``. Of an override, and of its undo, ``release``
+    ``assignee`` is who was given the cluster, where ``assignee_changed``. ``value`` is what it said (a name, a class, a
+    release, a moment, a link, a text); ``None`` where it took that away. Of an override, and of its undo, ``release``
     is the one that was reviewed, and ``over`` the verdict that ``value`` was put in the place of.
     """
 
@@ -180,6 +181,13 @@ def decided_clusters(session: Session) -> frozenset[int]:
     found = {number for row in holding(session) if row.kind in MEMBERSHIP for number in changes_of(row).clusters()}
     active = session.scalars(select(Cluster.id).where(Cluster.status == "active"))
     return frozenset(found.intersection(active))
+
+
+def noted(session: Session) -> list[int]:
+    """Return the clusters with a note that was not taken back."""
+    undone = undoers(session)
+    rows = session.execute(select(Decision.id, Decision.cluster_id).where(Decision.kind == "note"))
+    return sorted({number for decision, number in rows if number is not None and decision not in undone})
 
 
 def hold(session: Session) -> int:

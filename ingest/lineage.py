@@ -14,11 +14,14 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.classes import UNCLASSIFIED
 from crashpath.ingest.clusters import add_event, cluster_id
+from crashpath.ingest.decisions import noted
 from crashpath.ingest.schema import Json
-from crashpath.ingest.tables import Cluster, CrashDaily, Night, Project, Signature
+from crashpath.ingest.tables import Cluster, ClusterEvent, CrashDaily, Night, Project, Signature
 
 KEY = "reclustered"
 """Where ``night.counts`` tells of a re-clustering."""
+OF_EACH = ("resolved_in", "muted_until")
+"""What a person says of each failure of a cluster, so that it holds for those that a re-clustering puts elsewhere."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,11 +84,12 @@ def crash_mass(session: Session) -> dict[str, int]:
 
 
 def owned_clusters(session: Session) -> frozenset[int]:
-    """Return the active clusters that have a name, a class, an assignee or any other mark of a person."""
+    """Return the active clusters that have a name, a class, an assignee, a note or any other mark of a person."""
     marks = (Cluster.name, Cluster.assignee, Cluster.resolved_in, Cluster.muted_until, Cluster.ticket)
     marked = Cluster.class_by == "person"
     for column in marks:
         marked |= column.is_not(None)
+    marked |= Cluster.id.in_(noted(session))
     return frozenset(session.scalars(select(Cluster.id).where(Cluster.status == "active", marked)))
 
 
@@ -116,11 +120,30 @@ def split_off(
     add_event(session, whole, "split", detail, other=part, night_id=night_id, now=now)
 
 
-def persons_class(session: Session, whole: int, part: int) -> None:
-    """Give a part that left a cluster the class that a person gave to the whole, if one did."""
-    row = session.get_one(Cluster, whole)
+def persons_word(session: Session, whole: int, part: int) -> None:
+    """Let a part that left a cluster be what a person said of the whole, and so of it: its class, and ``OF_EACH``."""
+    row, new = session.get_one(Cluster, whole), session.get_one(Cluster, part)
     if row.class_by == "person":
-        _same_class(row, session.get_one(Cluster, part))
+        _same_class(row, new)
+    for field in OF_EACH:
+        setattr(new, field, getattr(row, field))
+
+
+def parts_of(session: Session, number: int, mark: int) -> list[int]:
+    """Return the clusters that re-clusterings cut out of one, and out of those, after the event ``mark``; in order."""
+    query = select(ClusterEvent.cluster_id, ClusterEvent.other_id, ClusterEvent.detail).where(
+        ClusterEvent.kind == "split", ClusterEvent.id > mark, ClusterEvent.other_id.is_not(None)
+    )
+    cut: dict[int, set[int]] = {}
+    for whole, part, detail in session.execute(query):
+        if part is not None and detail.get("by") == "recluster":
+            cut.setdefault(whole, set()).add(part)
+    found: set[int] = set()
+    ends = {number}
+    while ends:
+        ends = {part for one in ends for part in cut.get(one, ())} - found
+        found |= ends
+    return sorted(found - {number})
 
 
 def _same_class(source: Cluster, target: Cluster) -> None:

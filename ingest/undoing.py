@@ -16,6 +16,7 @@ from sqlalchemy.orm import Session
 
 from crashpath.ingest.changes import (
     Changes,
+    FieldChange,
     Member,
     Move,
     Recorder,
@@ -27,6 +28,7 @@ from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.deciding import EXEMPLARS, set_exemplars
 from crashpath.ingest.decisions import KINDS, By, hold, record, tell, undoers
+from crashpath.ingest.lineage import OF_EACH, parts_of
 from crashpath.ingest.standing import SOFT, later, standing_on
 from crashpath.ingest.store_errors import NoSuchThing, Refused
 from crashpath.ingest.tables import Cluster, ClusterEvent, Signature
@@ -104,7 +106,18 @@ class _Undoing:
         self._back = {move.new: move.was.cluster for move in moved if move.new is not None}
         self._newcomers = {one.member.id: one for one in _newcomers(session, self._changes)}
         #: Signatures that later decisions put where they are or made exemplars.
-        self._later = {move.was.id for row in later(session, what) for move in changes_of(row).moves}
+        after = [changes_of(row) for row in later(session, what)]
+        self._later = {move.was.id for changes in after for move in changes.moves}
+        #: Clusters that re-clusterings cut out since, and what holds of them because the decision said it of the whole.
+        touched = {(one.cluster, one.field) for changes in after for one in changes.fields}
+        self._parts: list[tuple[int, FieldChange]] = [
+            (part, change)
+            for change in self._changes.fields
+            if change.field in OF_EACH
+            for part in parts_of(session, change.cluster, self._changes.mark)
+            if (part, change.field) not in touched
+            and getattr(session.get_one(Cluster, part), change.field) == change.new
+        ]
 
     def run(self) -> Undone:
         """Do it and tell what was done."""
@@ -154,6 +167,8 @@ class _Undoing:
             if self._changes.moves:
                 self._recorder.members(member for member in members_of(self._session, number) if member.exemplar)
             self._recorder.cluster(number)
+        for part, _ in self._parts:
+            self._recorder.cluster(part)
 
     def _restore_fields(self) -> None:
         made = {one.cluster for one in self._changes.fields if (one.field, one.old) == ("status", None)}
@@ -164,6 +179,8 @@ class _Undoing:
             row = self._session.get_one(Cluster, one.cluster)
             if one.cluster not in made and (one.field not in SOFT or getattr(row, one.field) == one.new):
                 setattr(row, one.field, one.old)
+        for part, one in self._parts:
+            setattr(self._session.get_one(Cluster, part), one.field, one.old)
         self._session.flush()
         for home in sorted({home for home in self._back.values() if home is not None}):
             if self._session.get_one(Cluster, home).status != "active":
@@ -223,7 +240,7 @@ class _Undoing:
             self._session, "undo", self._by, self._recorder.changes(), cluster=what.cluster_id, other=what.other_id,
             review=what.review_id, undoes=what.id,
         )  # fmt: skip
-        for number in (what.cluster_id, what.other_id):
+        for number in dict.fromkeys((what.cluster_id, what.other_id, *(part for part, _ in self._parts))):
             if number is not None:
                 tell(self._session, row, number, "decided", undoes=what.id)
         return row

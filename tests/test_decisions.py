@@ -24,7 +24,7 @@ from crashpath.clustering.night import Clusterer
 from crashpath.dashboard.engines import classifier
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.testing import DIMENSION, a_night
-from crashpath.ingest import deciding, undoing
+from crashpath.ingest import deciding, marking, undoing
 from crashpath.ingest.decisions import By, decided_clusters, decisions, hold, last, links, rekey
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.store_errors import NoSuchThing, Refused
@@ -322,7 +322,8 @@ def _step(store: Store, dice: random.Random) -> Callable[..., Any] | None:
         active = list(session.scalars(select(Cluster.id).where(Cluster.status == "active").order_by(Cluster.id)))
         rows = [row.number for row in decisions(session)]
     found = tables(store)
-    kind = dice.choice(("merge", "merge", "split", "split", "name", "assign", "undo"))
+    kinds = ("merge", "merge", "split", "split", "name", "assign", "resolve", "mute", "ticket", "note", "undo")
+    kind = dice.choice(kinds)
     try:
         if kind == "merge" and len(active) > 1:
             one, *others = dice.sample(active, dice.choice((2, 2, min(3, len(active)))))
@@ -336,6 +337,14 @@ def _step(store: Store, dice: random.Random) -> Callable[..., Any] | None:
         if kind == "assign":
             who = dice.choice((None, "kim", ""))
             return decide(store, deciding.assign, dice.choice(active), dice.choice(("hang", "tokenizer")), assignee=who)
+        if kind == "resolve":
+            return decide(store, marking.resolve, dice.choice(active), dice.choice(("", "1.0", "2.0")))
+        if kind == "mute":
+            return decide(store, marking.mute, dice.choice(active), dice.choice((None, AT.replace(year=2999))))
+        if kind == "ticket":
+            return decide(store, marking.ticket, dice.choice(active), dice.choice(("", "https://example.org/1")))
+        if kind == "note":
+            return decide(store, marking.note, dice.choice(active), dice.choice(("seen", "known")))
         if kind == "undo" and rows:
             return decide(store, undoing.undo, dice.choice(rows))
     except Refused:

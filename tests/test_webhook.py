@@ -15,8 +15,9 @@ from crashpath.dashboard.message import document, news
 from crashpath.dashboard.settings import SettingsError, load_settings
 from crashpath.dashboard.telling import telling_of
 from crashpath.dashboard.testing_hook import Hook, hook_server
-from crashpath.dashboard.webhook import Answer, Fate, checked, post
+from crashpath.dashboard.webhook import Answer, Fate, post
 from crashpath.ingest.outbox import Thing
+from crashpath.ingest.web_address import checked
 
 
 @pytest.fixture
