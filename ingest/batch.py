@@ -20,8 +20,7 @@ from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.storable import storable
 from crashpath.ingest.tables import Crash, CrashDaily, Exemplar, Signature, Variant
 
-#: Most values in one IN list.
-_CHUNK = 1000
+_CHUNK = 1000  # most values in one IN list
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,7 +116,7 @@ class Batch:
         """Write everything; ``old`` is the checkpoint so far."""
         new_signatures = self._signatures(session)
         new_variants = self._variants(session)
-        known = self._known(session, old)
+        known = self._known(session, old, None if at_end else checkpoint)
         fresh = [row for offset, row in self.rows.items() if offset not in known]
         again = [row | {"b_id": known[o].id} for o, row in self.rows.items() if o in known]
         gone = [
@@ -191,15 +190,16 @@ class Batch:
             self.rows[offset]["variant_id"] = ids[self.keys[analysis.variant]]
         return len(new)
 
-    def _known(self, session: Session, old: int) -> dict[int, _Known]:
-        since = min(old, *self.rows) if self.rows else old
+    def _known(self, session: Session, old: int, until: int | None) -> dict[int, _Known]:
+        span = [Crash.offset >= min([old, *self.rows])]  # on to the end, or to where this batch reaches
+        span += [] if until is None else [Crash.offset <= max([until, *self.rows])]
         query = (
             select(
                 *(getattr(Crash, name) for name in _Attempt._fields), Crash.offset, Crash.id, Crash.touched_id,
                 Crash.day, Crash.release, Crash.platform, Crash.model, Crash.path, Crash.phase, Variant.signature_id,
             )
             .join(Variant, Variant.id == Crash.variant_id)
-            .where(Crash.source_id == self.source_id, Crash.offset >= since)
+            .where(Crash.source_id == self.source_id, *span)
         )  # fmt: skip
         known = {}
         for row in session.execute(query):

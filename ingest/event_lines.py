@@ -15,10 +15,10 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import TYPE_CHECKING
 
 from crashpath.ingest.event_text import event_text
-from crashpath.ingest.ledger import stem_of
 from crashpath.ingest.model import Mark, Record
 from crashpath.ingest.named import Told
 from crashpath.ingest.nottext import Undecodable
+from crashpath.ingest.rotation import stem_of
 from crashpath.ingest.runtime_events import NAME, AttemptsEvent, BadEventError, Event, FailureEvent, read_event
 from crashpath.ingest.split import Item, Splitter
 from crashpath.ingest.whole import SplitOptions

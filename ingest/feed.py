@@ -15,9 +15,10 @@ from enum import StrEnum
 from functools import partial
 from pathlib import Path
 
+from crashpath.ingest.again import likeness, lost, waiting
 from crashpath.ingest.analyse import Analyser
 from crashpath.ingest.batch import BatchCounts
-from crashpath.ingest.event_lines import EventSplitter
+from crashpath.ingest.event_lines import EventSplitter, split_all
 from crashpath.ingest.facts import Sidecar, facts_for_path, read_sidecar
 from crashpath.ingest.heard import Hearing, Voice
 from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
@@ -97,7 +98,9 @@ class Feeder:
         self._options = options
         self._clock = clock
         self._analyser = Analyser(rules, redacting=True)
-        self._ledger = Ledger(store.key, writer.night_id, clean)
+        with store.read() as session:
+            again = waiting(session)
+        self._ledger = Ledger(store.key, writer.night_id, clean, again)
         self._hearing = hearing or Hearing(clean, clock())
 
     def feed(self, found: Found, stream: str | None = None) -> Fed:
@@ -131,14 +134,15 @@ class Feeder:
             self._looked_at(path, facts)
             return Fed(path, Outcome.EMPTY)
         identity = self._identity(source, stream)
+        options = self._split_options(source, facts)
+        mended = self._mended(source.path, path, identity, options)
         with self._store.write() as session:
-            state = self._ledger.claim(session, identity)
+            state = self._ledger.claim(session, identity, mended)
         if state.unchanged:
             self._looked_at(path, facts)
             return Fed(path, Outcome.UNCHANGED)
         follower = Follower(state.offset)
         voice = partial(self._hearing.voice, self._store.key(path))
-        options = self._split_options(source, facts)
         splitter = EventSplitter(path, options, state.offset, head=source.head)
         reading = _Reading(self._writer, state, follower, splitter, self._clock, voice)
         problem = None
@@ -159,6 +163,21 @@ class Feeder:
             path, outcome, reading.records, splitter.lines, reading.counts, reading.store_seconds,
             problem or sidecar.problem, splitter.events, sidecar.advice,
         )  # fmt: skip
+
+    def _mended(self, file: str, path: str, identity: SourceIdentity, options: SplitOptions) -> int | None:
+        """Return the source whose place a file takes: one to be read again, all of whose crashes it gives, too."""
+        with self._store.read() as session:
+            source_id = self._ledger.mended(session, identity)
+        if source_id is None:
+            return None
+        try:
+            with open_source(file) as source:
+                items = split_all(source.lines(), path, options, source.head)
+                found = likeness(self._analyser.analyse(item) for item in items if isinstance(item, Record))
+        except SourceError:
+            return None
+        with self._store.read() as session:
+            return None if lost(session, source_id, found) else source_id
 
     def _facts_of(self, path: str, sidecar: Sidecar) -> Facts:
         return facts_for_path(path, self._options.patterns, sidecar.facts, self._options.facts)

@@ -13,6 +13,9 @@ was read, and has the same bytes where that ended.
 4. same path (or inode) and head, but does not hold what was read: rewritten, a new generation
 5. else: a new source
 
+A source that somebody asked to have read again (``again``) is read from its start, in place of what it gave. So is one
+that ``mended`` finds, before the rules: where the file's content was changed, which they would take for another's.
+
 Paths are stored redacted; keyed hashes of the true path, of its folder and stem, and of the host match them.
 """
 
@@ -20,25 +23,19 @@ from __future__ import annotations
 
 import hashlib
 import os
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Set
 from dataclasses import dataclass
 from datetime import datetime
-from pathlib import Path
 
-from sqlalchemy import and_, case, or_, select
+from sqlalchemy import and_, case, func, or_, select
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.rotation import siblings, stem_of
 from crashpath.ingest.tables import Source
 from crashpath.ingest.tail import TAIL, Place, Tail, tails_of
 
 #: Bytes of the decompressed beginning that identify a source.
 HEAD = 1024
-#: What rotation puts behind a name, or between stem and suffix: .1, -20260131, .2026-01-31_12, compression.
-_COMPRESSED = re.compile(r"\.(gz|zst|xz|zip|bz2)$", re.IGNORECASE)
-_ROTATION = re.compile(
-    r"(\.\d{1,3}|[._-](\d{8}([-_T]?\d{2,6})?|\d{4}-\d\d-\d\d([-_T]\d{2}([-:]?\d{2}){0,2})?|old|prev|bak))$"
-)
 #: Most rows of one family that a claim looks at, newest first.
 _FAMILY = 50
 
@@ -80,13 +77,17 @@ class SourceState:
 class Ledger:
     """Claims sources for one night.
 
-    ``key`` is the store's keyed hash, ``redact`` cleans the paths that are stored.
+    ``key`` is the store's keyed hash, ``redact`` cleans the paths that are stored. ``again``: sources to be read from
+    their start once more.
     """
 
-    def __init__(self, key: Callable[[str], str], night_id: int, redact: Callable[[str], str]) -> None:
+    def __init__(
+        self, key: Callable[[str], str], night_id: int, redact: Callable[[str], str], again: Set[int] = frozenset()
+    ) -> None:
         self._key = key
         self._night_id = night_id
         self._redact = redact
+        self._again = set(again)
 
     def known(self, session: Session, path: str, host: str, inode: int, size: int, mtime: datetime) -> bool:
         """Tell, from its name and ``stat`` alone, whether a file is as it was when it was read to its end."""
@@ -101,19 +102,33 @@ class Ledger:
                 Source.problem.is_(None),
             )
         )
-        return found is not None
+        return found is not None and found not in self._again
+
+    def mended(self, session: Session, found: SourceIdentity) -> int | None:
+        """Return the source to be read again that lay where ``found`` does and holds what was read no longer."""
+        if not self._again or ((row := self._match(session, found)) is not None and self._holds(row, found)):
+            return None
+        here = Source.host_key == self._key(found.host), Source.path_key == self._path_key(found.path, found.inode)
+        query = select(func.max(Source.id)).where(Source.id.in_(self._again), *here, Source.superseded.is_(False))
+        return session.scalar(query)
 
     def tails(self, session: Session, found: SourceIdentity) -> tuple[Place, ...]:
         """Name the places of ``found`` that tell whether it holds what was read of sources that began the same."""
         tails = {_tail(row) for row in self._candidates(session, found)}
         return tuple(sorted(Place(tail.end, tail.length) for tail in tails if tail is not None))
 
-    def claim(self, session: Session, found: SourceIdentity) -> SourceState:
-        """Find the source that ``found`` is, or make a new one, by the rules of this module; needs a write session."""
-        row = self._match(session, found)
+    def claim(self, session: Session, found: SourceIdentity, mended: int | None = None) -> SourceState:
+        """Find the source that ``found`` is, or make a new one, by the rules of this module; needs a write session.
+
+        ``mended`` is one that ``found`` stands in the place of, whatever the rules say.
+        """
+        row = self._match(session, found) if mended is None else session.get_one(Source, mended)
         if row is None:
             row = self._new(found, generation=0)
             session.add(row)
+        elif mended is not None or (row.id in self._again and self._holds(row, found)):
+            self._again.discard(row.id)
+            _start_over(row, found)
         elif not self._holds(row, found):
             row.superseded = True
             row = self._new(found, generation=row.generation + 1)
@@ -192,7 +207,7 @@ class Ledger:
     def _moved_beside(self, row: Source, found: SourceIdentity) -> bool:
         """Whether the file that ``row`` read is in the same folder under another name (renamed by rotation)."""
         return row.inode != found.inode and any(
-            e.inode() == row.inode and e.name != os.path.basename(found.path) for e in _siblings(found.path)
+            e.inode() == row.inode and e.name != os.path.basename(found.path) for e in siblings(found.path)
         )
 
     def _rotated_to(self, row: Source, found: SourceIdentity) -> bool:
@@ -225,7 +240,7 @@ class Ledger:
         """Find the true path of ``row``: as it is stored, where redaction changed nothing, or beside ``found``."""
         if self._path_key(row.path, row.inode) == row.path_key:
             return row.path if os.path.exists(row.path) else None
-        beside = (e.path for e in _siblings(found.path))
+        beside = (e.path for e in siblings(found.path))
         return next((path for path in beside if self._path_key(path, row.inode) == row.path_key), None)
 
     # -- rows ----------------------------------------------------------------------------------
@@ -271,26 +286,14 @@ def head_hash(head: bytes) -> str:
     return hashlib.blake2b(head, digest_size=16).hexdigest()
 
 
+def _start_over(row: Source, found: SourceIdentity) -> None:
+    """Forget how far a source was read, and what it held there."""
+    row.offset = row.seen = 0
+    row.tail_end = row.tail_len = row.tail_hash = row.size = row.mtime = None
+    row.head_hash, row.head_len = head_hash(found.head), len(found.head)
+
+
 def _tail(row: Source) -> Tail | None:
     if row.tail_end is None or row.tail_len is None or row.tail_hash is None:
         return None
     return Tail(row.tail_end, row.tail_len, row.tail_hash)
-
-
-def stem_of(path: str) -> str:
-    """Return a file's name without what rotation and compression add: ``app-20260131.log.2.gz`` → ``app.log``."""
-    name = _COMPRESSED.sub("", os.path.basename(path))
-    while (shorter := _ROTATION.sub("", name)) != name and shorter:
-        name = shorter
-    stem, suffix = os.path.splitext(name)
-    while suffix and (shorter := _ROTATION.sub("", stem)) != stem and shorter:
-        stem = shorter
-    return stem + suffix
-
-
-def _siblings(path: str) -> Iterator[os.DirEntry[str]]:
-    try:
-        with os.scandir(Path(path).parent) as entries:
-            yield from entries
-    except OSError:
-        return

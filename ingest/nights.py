@@ -12,7 +12,7 @@ from typing import Literal
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.tables import Night
+from crashpath.ingest.tables import Night, Project
 
 Status = Literal["running", "complete", "partial", "failed"]
 
@@ -44,6 +44,7 @@ class NightSeen:
 
 def start_night(session: Session, *, versions: Mapping[str, str], now: datetime) -> int:
     """Begin a night and return its id. Call it with the lease held: whatever else still says ``running`` was killed."""
+    session.execute(select(Project.id).with_for_update()).all()  # what is asked of the next night is asked before it
     session.execute(
         update(Night)
         .where(Night.status == "running")

@@ -13,9 +13,10 @@ import pytest
 from sqlalchemy import func, select
 
 from crashpath.ingest.feed import Feeder, FeedOptions
-from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState, stem_of
+from crashpath.ingest.ledger import Ledger, SourceIdentity, SourceState
 from crashpath.ingest.nights import start_night
 from crashpath.ingest.read import LINE_BYTES, Found, open_source
+from crashpath.ingest.rotation import stem_of
 from crashpath.ingest.rules import load_rules
 from crashpath.ingest.store import Store
 from crashpath.ingest.tables import Crash, Source
