@@ -80,7 +80,8 @@ def kept(look: Look, read: Callable[..., _T], *asked: Any) -> _T:
 
     ``read`` is a function of a module that returns a frozen value, which all sessions share; ``asked`` can be hashed.
     """
-    value: _T = _read(read, look.settings.db, look.version, asked, look.store)
+    name = f"{read.__module__}.{read.__qualname__}"  # (a function itself cannot be hashed)
+    value: _T = _read(name, look.settings.db, look.version, asked, read, look.store)
     return value
 
 
@@ -128,9 +129,11 @@ def _version(url: str, read_only: bool) -> str:
 
 
 @st.cache_resource(show_spinner=False, max_entries=_KEPT)
-def _read(read: Callable[..., Any], url: str, version: str, asked: tuple[Any, ...], _store: Store) -> Any:
+def _read(
+    name: str, url: str, version: str, asked: tuple[Any, ...], _read_it: Callable[..., Any], _store: Store
+) -> Any:
     with _store.read() as session:
-        return read(session, *asked)
+        return _read_it(session, *asked)
 
 
 def _forget() -> None:
