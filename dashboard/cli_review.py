@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shlex
 import sys
 from dataclasses import replace
@@ -16,10 +15,11 @@ from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
 from crashpath.dashboard.moment import as_of_time
-from crashpath.dashboard.policy import FILE_NAME, Policy, Unit, default_text, load_policy
+from crashpath.dashboard.policy import Policy, Unit, default_text, policy_in_force
 from crashpath.dashboard.review_model import Review, Verdict
-from crashpath.dashboard.settings import Settings, load_settings
-from crashpath.dashboard.who import WhyOption, one_line, who_decides
+from crashpath.dashboard.review_word import Word, word_of
+from crashpath.dashboard.settings import load_settings
+from crashpath.dashboard.who import WhyOption
 from crashpath.ingest.schema import UNKNOWN
 from crashpath.ingest.storable import clean, fact
 from crashpath.ingest.store import Store, open_store
@@ -67,7 +67,7 @@ def review(
         raise UsageError("--json and --markdown - both want standard output: give --markdown a file.")
     settings = load_settings(db=db)
     names, first = _names(release, baseline), _unit(unit)
-    rules, source = policy_in_force(policy, settings)
+    rules, source = policy_in_force(policy, settings.policy)
     at = datetime.now(UTC) if as_of is None else as_of_time(as_of, settings.tz)
     word = _word(override, who, why)
     _can_be_written(html, markdown)
@@ -86,21 +86,12 @@ def policy(file: PolicyOption = None, as_json: JsonOption = False) -> int:
     if not as_json and file is None:
         sys.stdout.write(default_text())
         return Exit.DONE
-    rules, source = policy_in_force(file, load_settings())
+    rules, source = policy_in_force(file, load_settings().policy)
     if as_json:
         emit({"source": source, "policy": rules.model_dump(mode="json")})
     else:
         console().print(f"{source} can be used.", markup=False, soft_wrap=True)
     return Exit.DONE
-
-
-def policy_in_force(file: Path | None, settings: Settings) -> tuple[Policy, str]:
-    """Return the policy and where it comes from: the option, the setting, ``policy.toml`` here, or the defaults."""
-    chosen = file or (Path(settings.policy) if settings.policy else None)
-    if chosen is None and os.path.lexists(FILE_NAME):  # whatever it is: rules that cannot be read are not left out
-        chosen = Path(FILE_NAME)
-    rules = load_policy(chosen)
-    return rules, f"the defaults, as there is no {FILE_NAME} here" if chosen is None else str(chosen)
 
 
 def _names(release: str, baseline: str | None) -> tuple[str, str | None]:
@@ -122,7 +113,7 @@ def _unit(given: str | None) -> str | None:
     return given
 
 
-def _word(override: str | None, who: str | None, why: str | None) -> tuple[Verdict, str, str] | None:
+def _word(override: str | None, who: str | None, why: str | None) -> Word | None:
     """Return the verdict that a person puts in the place of this one, who, and why."""
     if override is None:
         if why is not None:
@@ -132,9 +123,7 @@ def _word(override: str | None, who: str | None, why: str | None) -> tuple[Verdi
         verdict = Verdict(override.upper().replace("NOGO", Verdict.NO_GO))
     except ValueError as error:
         raise UsageError(f"--override {override} is none of {', '.join(Verdict)}.") from error
-    if not (who or "").strip() or not (why or "").strip():
-        raise UsageError("An override needs a name and a reason: --who NAME --why TEXT. Both are shown for ever.")
-    return verdict, who_decides(who), one_line(why or "", "--why")
+    return word_of(verdict, who, why)
 
 
 def _made(
@@ -144,22 +133,17 @@ def _made(
     source: str,
     unit: str | None,
     at: datetime,
-    word: tuple[Verdict, str, str] | None,
+    word: Word | None,
 ) -> Review:
     """Review, and keep the look; a store that cannot be written to is said, and the verdict stands all the same."""
     from crashpath.dashboard.review import review_release  # statistics: most of a second to import
-    from crashpath.dashboard.review_looks import look, with_looks
-    from crashpath.ingest.decisions import By
-    from crashpath.ingest.reviews import looks, override
+    from crashpath.dashboard.review_looks import keep, with_looks
+    from crashpath.ingest.reviews import looks
 
     made = review_release(store, *names, rules, policy_name=source, unit=unit, at=at)
     try:
         with store.write() as session:
-            made, seen = look(session, made, rules)
-            if word is not None:
-                override(session, seen.id, str(word[0]), By(word[1], datetime.now(UTC), word[2]))
-                made = with_looks(session, made)
-            return made
+            return keep(session, made, rules, word, datetime.now(UTC))
     except StoreError as error:
         if word is not None:
             raise
@@ -193,19 +177,15 @@ def _can_be_written(html: Path | None, markdown: str | None) -> None:
 
 
 def _write(made: Review, html: Path | None, markdown: str | None) -> None:
-    target: Path | str = ""
-    try:
-        if html is not None:
-            from crashpath.dashboard.review_html import write_page
+    from crashpath.coverage.wholefile import write_whole
+    from crashpath.dashboard.review_files import html_bytes, markdown_bytes
 
-            target = html
-            write_page(html, made)
-        if markdown is not None:
-            from crashpath.coverage.wholefile import write_whole
-            from crashpath.dashboard.review_markdown import markdown as in_markdown
-
-            target = Path(markdown)
-            write_whole(target, in_markdown(made).encode("utf-8", "backslashreplace"))
-    except OSError as error:
-        told = f"{shlex.quote(str(target))} cannot be written: {error.strerror}. The verdict is {made.outcome}."
-        raise InputError(told) from error
+    wanted = ((html, html_bytes), (None if markdown is None else Path(markdown), markdown_bytes))
+    for target, in_bytes in wanted:
+        if target is None:
+            continue
+        try:
+            write_whole(target, in_bytes(made))
+        except OSError as error:
+            told = f"{shlex.quote(str(target))} cannot be written: {error.strerror}. The verdict is {made.outcome}."
+            raise InputError(told) from error

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import sys
 from typing import Annotated, Any
 
 import typer
 from rich.console import Console
+
+from crashpath.dashboard.json_line import json_line
 
 DbOption = Annotated[
     str | None, typer.Option("--db", help="The store, as a URL. Default: CRASHPATH_DB or sqlite:///crashpath.db.")
@@ -36,9 +37,4 @@ def tell(message: str) -> None:
 
 def emit(document: Any) -> None:
     """Print one JSON document, on one line, on standard output."""
-    line = json.dumps(document, ensure_ascii=False, default=str)
-    try:
-        line.encode("utf-8")
-    except UnicodeEncodeError:  # half a character, from a log or an id: escaped it is JSON all the same
-        line = json.dumps(document, default=str)
-    sys.stdout.write(line + "\n")
+    sys.stdout.write(json_line(document))

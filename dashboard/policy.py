@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from importlib.resources import files
 from pathlib import Path
@@ -133,6 +134,18 @@ def load_policy(file: Path | None) -> Policy:
         raise UsageError(
             f"The policy {file} cannot be used: {_first(error)}. `crashpath policy` lists all keys."
         ) from (error)
+
+
+def policy_in_force(file: Path | None, setting: str | None) -> tuple[Policy, str]:
+    """Return the policy and where it comes from: the option, the setting, ``policy.toml`` here, or the defaults.
+
+    Raises ``UsageError`` as ``load_policy``.
+    """
+    chosen = file or (Path(setting) if setting else None)
+    if chosen is None and os.path.lexists(FILE_NAME):  # whatever it is: rules that cannot be read are not left out
+        chosen = Path(FILE_NAME)
+    rules = load_policy(chosen)
+    return rules, f"the defaults, as there is no {FILE_NAME} here" if chosen is None else str(chosen)
 
 
 def _first(error: ValidationError) -> str:

@@ -10,6 +10,8 @@ from collections.abc import Sequence
 from dataclasses import replace
 from datetime import datetime
 
+from sqlalchemy.orm import Session
+
 from crashpath.dashboard.doubts import Doubts, doubts, impossible
 from crashpath.dashboard.evidence import Evidence, gather
 from crashpath.dashboard.movements import movements
@@ -24,6 +26,7 @@ from crashpath.dashboard.sides import Side, make_side
 from crashpath.dashboard.verdict import Answer, answers, needed_in, ranked, reasons_of, thresholds_of, verdict_of
 from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.failed_daily import refresh_failures
+from crashpath.ingest.failed_read import stale_days
 from crashpath.ingest.store import Store
 
 METHOD = (
@@ -54,13 +57,36 @@ def review_release(
     with store.read() as session:
         evidence = gather(session, release, baseline, at=at)
         proof = proven(session, release, policy.coverage, now=at)
-    return judge(evidence, proof, policy, policy_name=policy_name, unit=unit, left=left)
+    return judge(evidence, proof, policy, policy_name=policy_name, unit=unit, notes=_left(left))
+
+
+def review_as_counted(
+    session: Session,
+    release: str,
+    baseline: str | None,
+    policy: Policy,
+    *,
+    policy_name: str,
+    unit: str | None = None,
+    at: datetime,
+) -> Review:
+    """As ``review_release``, and write nothing: days that are stale stay so, and a note says how many there are."""
+    evidence = gather(session, release, baseline, at=at)
+    proof = proven(session, release, policy.coverage, now=at)
+    notes = _stale(len(stale_days(session)))
+    return judge(evidence, proof, policy, policy_name=policy_name, unit=unit, notes=notes)
 
 
 def judge(
-    evidence: Evidence, proof: Proof, policy: Policy, *, policy_name: str, unit: str | None = None, left: int = 0
+    evidence: Evidence,
+    proof: Proof,
+    policy: Policy,
+    *,
+    policy_name: str,
+    unit: str | None = None,
+    notes: Sequence[str] = (),
 ) -> Review:
-    """Hold evidence to a policy. ``left`` days are still written to, so that their failures may not all be counted."""
+    """Hold evidence to a policy. ``notes`` are sentences on how it was read: they decide nothing."""
     wanted = unit or policy.unit
     doubted = doubts(evidence, policy, unit=wanted)
     asked = answers(questions(_with_side(evidence, wanted), policy, compare=doubted.compare), policy.alpha)
@@ -88,7 +114,7 @@ def judge(
         movements=_movements(evidence, main, policy, doubted),
         apart=doubted.apart,
         proof=proof,
-        notes=(*doubted.notes, *again.notes, *_left(left)),
+        notes=(*doubted.notes, *again.notes, *notes),
         policy=policy_name,
         alpha=policy.alpha,
         method=METHOD,
@@ -142,3 +168,10 @@ def _left(days: int) -> tuple[str, ...]:
     if not days:
         return ()
     return (f"{many(days, 'day')} are written to at this moment: their failures may not all be counted yet.",)
+
+
+def _stale(days: int) -> tuple[str, ...]:
+    if not days:
+        return ()
+    told = "1 day has failures that are" if days == 1 else f"{days:,} days have failures that are"
+    return (f"{told} not all counted yet, and nothing is written here: the next night or `crashpath review` does it.",)

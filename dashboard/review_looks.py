@@ -7,6 +7,7 @@ import json
 import math
 from collections.abc import Collection, Mapping
 from dataclasses import replace
+from datetime import datetime
 from typing import Any
 
 from sqlalchemy.orm import Session
@@ -15,7 +16,9 @@ from crashpath.dashboard.evalues import worse_than
 from crashpath.dashboard.policy import Policy
 from crashpath.dashboard.review_json import document
 from crashpath.dashboard.review_model import Look, Measure, Override, Reason, Review, Verdict
-from crashpath.ingest.reviews import Counts, Overridden, Seen, looks, overrides, record_look
+from crashpath.dashboard.review_word import Word
+from crashpath.ingest.decisions import By
+from crashpath.ingest.reviews import Counts, Overridden, Seen, looks, number_of, override, overrides, record_look
 
 WORSE = 1.25
 """How many times the rate at which a person said GO a release may fail since, until that word holds no more."""
@@ -44,6 +47,24 @@ def look(session: Session, review: Review, policy: Policy) -> tuple[Review, Seen
         report={key: value for key, value in shown.items() if key != "earlier"},
     )
     return with_looks(session, replace(review, looks=seen.number)), seen
+
+
+def keep(session: Session, review: Review, policy: Policy, word: Word | None, now: datetime) -> Review:
+    """Keep a review as a look, with a person's word on it where there is one; return it as it stands then.
+
+    Raises ``Refused`` for a word that changes nothing.
+    """
+    kept, seen = look(session, review, policy)
+    if word is None:
+        return kept
+    override(session, seen.id, str(word.verdict), By(word.who, now, word.why))
+    return with_looks(session, kept)
+
+
+def as_it_would_stand(session: Session, review: Review, policy: Policy) -> Review:
+    """Return a review as ``look`` would, and keep nothing: whoever shows it has not looked yet."""
+    number = number_of(session, review.release, _fingerprint(document(review), policy))
+    return with_looks(session, replace(review, looks=number))
 
 
 def with_looks(session: Session, review: Review) -> Review:

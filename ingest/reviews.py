@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any, TypeAlias
 
-from sqlalchemy import Row, select
+from sqlalchemy import Row, func, select
 from sqlalchemy.orm import Session
 
 from crashpath.ingest.changes import Recorder
@@ -92,9 +92,7 @@ def record_look(
     """
     hold(session)
     name = storable(release)
-    newest = session.execute(
-        select(*_COLUMNS).where(Review.release == name).order_by(Review.look.desc(), Review.id.desc()).limit(1)
-    ).first()
+    newest = _newest(session, name)
     if newest is not None and _state(newest).get("fingerprint") == fingerprint:
         return _seen(newest)
     state = {
@@ -111,6 +109,26 @@ def record_look(
     session.add(row)
     session.flush()
     return _seen(session.execute(select(*_COLUMNS).where(Review.id == row.id)).one())
+
+
+def number_of(session: Session, release: str, fingerprint: str) -> int:
+    """Return the number that a look has, or would have if it were recorded now: of what is unchanged the newest's."""
+    newest = _newest(session, storable(release))
+    if newest is None:
+        return 1
+    unchanged: bool = _state(newest).get("fingerprint") == fingerprint
+    return int(newest.look) + (not unchanged)
+
+
+def newest_looks(session: Session) -> tuple[Seen, ...]:
+    """Return the newest look at each release that was ever looked at, in order of release."""
+    last = select(Review.release, func.max(Review.look).label("look")).group_by(Review.release).subquery()
+    query = (
+        select(*_COLUMNS)
+        .join(last, (last.c.release == Review.release) & (last.c.look == Review.look))
+        .order_by(Review.release, Review.id)
+    )
+    return tuple({one.release: one for one in map(_seen, session.execute(query))}.values())
 
 
 def looks(session: Session, release: str) -> tuple[Seen, ...]:
@@ -175,6 +193,11 @@ def overrides(session: Session, release: str) -> tuple[Overridden, ...]:
         )
         for row in session.execute(query)
     )  # fmt: skip
+
+
+def _newest(session: Session, release: str) -> _Row | None:
+    query = select(*_COLUMNS).where(Review.release == release).order_by(Review.look.desc(), Review.id.desc())
+    return session.execute(query.limit(1)).first()
 
 
 def _seen(row: _Row) -> Seen:

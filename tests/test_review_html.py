@@ -11,7 +11,10 @@ from xml.etree import ElementTree
 import pytest
 from playwright.sync_api import Browser
 
-from crashpath.dashboard.review_html import limit_of, page, write_page
+from crashpath.coverage.wholefile import write_whole
+from crashpath.dashboard.review_drawn import limit_of
+from crashpath.dashboard.review_files import html_bytes
+from crashpath.dashboard.review_html import page
 from crashpath.dashboard.review_model import Review
 from crashpath.dashboard.review_text import lines
 from crashpath.dashboard.review_words import rate_lines
@@ -133,7 +136,7 @@ def test_limits_are_those_of_the_unit() -> None:
 def test_a_page_is_written_whole(tmp_path: Path) -> None:
     """The page is there with all of it, half a character of a name included, and nothing beside it."""
     target = tmp_path / "review.html"
-    write_page(target, SAMPLES["overridden"]("half \ud83d of one"))
+    write_whole(target, html_bytes(SAMPLES["overridden"]("half \ud83d of one")))
     assert target.read_text(encoding="utf-8").rstrip().endswith("</html>")
     assert "half \\ud83d of one" in target.read_text(encoding="utf-8")
     assert [one.name for one in tmp_path.iterdir()] == ["review.html"]
@@ -144,7 +147,7 @@ def test_a_page_is_written_whole(tmp_path: Path) -> None:
 def test_on_a_screen(browser: Browser, contrast: str, tmp_path: Path, name: str, scheme: str, width: int) -> None:
     """It loads nothing, fits the window, its words can be told from their ground, and one of each picture is shown."""
     target = tmp_path / "review.html"
-    write_page(target, SAMPLES[name]())
+    target.write_bytes(html_bytes(SAMPLES[name]()))
     context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)  # type: ignore[arg-type]  # a literal of its own
     opened, asked, said = context.new_page(), [], []
     opened.on("request", lambda one: asked.append(one.url))
