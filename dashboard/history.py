@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime, timedelta
+from functools import lru_cache
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from crashpath.ingest.clusters import cluster_number
+from crashpath.ingest.cluster_days import days_by_cluster
 from crashpath.ingest.tables_evidence import Attempts
-from crashpath.ingest.trends import UNASSIGNED, Filters, counts_by_day
 
 Days = Mapping[date, int]
 
@@ -35,8 +35,7 @@ class History:
 
         With ``heard``, only of days on which anything was heard.
         """
-        wanted = [until - timedelta(n) for n in range(length, 0, -1)]
-        return [days.get(day, 0) for day in wanted if day >= self.begin and (not heard or day in self.heard)]
+        return [days.get(day, 0) for day in _before(until, length, self.begin, self.heard if heard else None)]
 
     def heard_after(self, day: date) -> int:
         """Return on how many full days after ``day`` anything was heard."""
@@ -47,16 +46,20 @@ def read_history(session: Session, length: int, at: datetime) -> History:
     """Read ``length`` days up to the day of ``at``, which is not over; what is dated later is not read."""
     today = at.date()
     start = today - timedelta(length)
-    clusters: dict[int, dict[date, int]] = {}
-    crashed: set[date] = set()
-    for row in counts_by_day(session, "cluster", Filters(since=start, until=today)):
-        crashed.add(row.day)
-        if row.key != UNASSIGNED:
-            clusters.setdefault(cluster_number(row.key), {})[row.day] = row.crashes
+    counted = days_by_cluster(session, start, today)
+    clusters = {number: days for number, days in counted.items() if number is not None}
+    crashed = {day for days in counted.values() for day in days}
     tried = session.scalars(select(Attempts.day).where(Attempts.day.between(start, today), Attempts.attempts > 0))
     heard = crashed | set(tried)
     full = max((day for day in crashed if day < today), default=None)
     return History(start, min(heard, default=today), today, full, frozenset(heard), clusters)
+
+
+@lru_cache(maxsize=256)
+def _before(until: date, length: int, begin: date, heard: frozenset[date] | None) -> tuple[date, ...]:
+    """Return the days to look at: thousands of clusters are asked for the same ones."""
+    days = (until - timedelta(n) for n in range(length, 0, -1))
+    return tuple(day for day in days if day >= begin and (heard is None or day in heard))
 
 
 def together(several: Sequence[Days]) -> Days:

@@ -27,11 +27,11 @@ from crashpath.dashboard.plurals import many
 from crashpath.dashboard.rhythm import more, silence
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.classes import CLASSES
+from crashpath.ingest.cluster_days import ActiveCluster, Span, active_clusters, spans_by_cluster
+from crashpath.ingest.first_seen import release_days
 from crashpath.ingest.outbox import Thing
-from crashpath.ingest.queries import ClusterRow, cluster_list
 from crashpath.ingest.schema import UNKNOWN
-from crashpath.ingest.tables import Cluster, ClusterEvent, CrashDaily, Night
-from crashpath.ingest.tables_evidence import Attempts
+from crashpath.ingest.tables import Cluster, ClusterEvent, Night
 
 KINDS = ("regressed", "spiking", "back", "new", "fixed")
 """In the order in which they are told: what may have to be left out comes last."""
@@ -68,10 +68,12 @@ class Noticed:
 
 @dataclass(frozen=True, slots=True)
 class _Seen:
-    """All that is looked at. ``made``: the days on which people or a re-clustering made clusters out of others;
-    ``releases``: the first day of each release; ``loud``: clusters that have a line already."""
+    """All that is looked at. ``spans``: the releases of those that were born or resolved; ``made``: the days on which
+    people or a re-clustering made clusters out of others; ``releases``: the first day of each release; ``loud``:
+    clusters that have a line already."""
 
-    rows: Sequence[ClusterRow]
+    rows: Sequence[ActiveCluster]
+    spans: Mapping[int, Sequence[Span]]
     history: History
     rules: Rules
     born: Collection[int]
@@ -95,13 +97,15 @@ def notice(
     ``since`` is the last night that was looked at. Without one (a place that is new), births are those since the last
     night that came to an end, and what was fixed or back before the last full day is silent.
     """
-    rows = cluster_list(session)
+    rows = active_clusters(session)
     muted = {row.number for row in rows if row.muted_until is not None and row.muted_until > at}
-    first = _last_finished(session, night) if since is None else since
+    first = last_finished(session, night) if since is None else since
     history = read_history(session, max(_LENGTH, rules.spike_days + 2 * rules.quiet_days), at)
     lines: dict[str, Thing] = {}
     silent: list[Thing] = []
-    seen = _Seen(rows, history, rules, _born(session, first, night), _made(session), _releases(session), muted, lines)
+    born, resolved = _born(session, first, night), {row.number for row in rows if row.resolved_in}
+    spans, releases = spans_by_cluster(session, born | resolved), release_days(session) if resolved else {}
+    seen = _Seen(rows, spans, history, rules, born, _made(session), releases, muted, lines)
     for look in LOOKS:
         for thing in look(seen):
             if thing.key in told or thing.subject in lines or (since is None and _past(thing, history)):
@@ -111,7 +115,22 @@ def notice(
     left_out = {name for name, thing in lines.items() if thing.cluster in muted}
     things = [thing for name, thing in lines.items() if name not in left_out]
     silent = [thing for thing in silent if thing.subject not in left_out and thing.cluster not in muted]
-    return Noticed(tuple(sorted(things, key=lambda one: KINDS.index(one.kind))), tuple(silent), len(left_out))
+    named = {thing.cluster for thing in things if thing.cluster is not None}
+    spans |= spans_by_cluster(session, named - spans.keys())
+    return Noticed(tuple(_in_order(things, spans, resolved)), tuple(silent), len(left_out))
+
+
+def _in_order(things: Sequence[Thing], spans: Mapping[int, Sequence[Span]], resolved: Collection[int]) -> list[Thing]:
+    """Sort things by kind: what people resolved before what fell silent, clusters before classes, the most crashes
+    first."""
+
+    def place(thing: Thing) -> tuple[int, bool, int, int]:
+        if thing.cluster is None:
+            return KINDS.index(thing.kind), True, 0, 0
+        later = thing.kind == "fixed" and thing.cluster not in resolved
+        return KINDS.index(thing.kind), later, -_crashes(spans[thing.cluster]), thing.cluster
+
+    return sorted(things, key=place)
 
 
 def _past(thing: Thing, history: History) -> bool:
@@ -122,25 +141,30 @@ def _past(thing: Thing, history: History) -> bool:
 def _new(seen: _Seen) -> Iterator[Thing]:
     for row in seen.rows:
         if row.number in seen.born:
-            first = f", first on {row.first_day}" if row.first_day else ""
-            where = f" in {_some(row.releases)}" if row.releases else ""
-            yield _thing("new", row, "", f"{many(row.crashes, 'crash')}{where}{first}")
+            spans = seen.spans[row.number]
+            where = _some([span.release for span in spans])
+            yield _thing("new", row, "", f"{many(_crashes(spans), 'crash')} in {where}, first on {row.first_day}")
 
 
 def _regressed(seen: _Seen) -> Iterator[Thing]:
     for row in seen.rows:
-        again = _again(row, seen.releases)
+        again = _again(row, seen)
         if row.resolved_in and again:
             yield _thing("regressed", row, row.resolved_in, f"resolved in {row.resolved_in}, seen in {_some(again)}")
 
 
-def _again(row: ClusterRow, releases: Mapping[str, date]) -> list[str]:
+def _again(row: ActiveCluster, seen: _Seen) -> list[str]:
     """Return the releases of a cluster in which it was to be gone: where it was resolved, and those that came later."""
     if row.resolved_in is None:
         return []
+    releases, own = seen.releases, [span.release for span in seen.spans[row.number]]
     start = releases.get(row.resolved_in)
-    later = [one for one in row.releases if start is not None and one != UNKNOWN and releases.get(one, start) > start]
-    return sorted([*(one for one in row.releases if one == row.resolved_in), *later], key=lambda one: releases[one])
+    later = [one for one in own if start is not None and one != UNKNOWN and releases.get(one, start) > start]
+    return sorted([*(one for one in own if one == row.resolved_in), *later], key=lambda one: releases[one])
+
+
+def _crashes(spans: Sequence[Span]) -> int:
+    return sum(span.crashes for span in spans)
 
 
 def _spiking(seen: _Seen) -> Iterator[Thing]:
@@ -148,8 +172,8 @@ def _spiking(seen: _Seen) -> Iterator[Thing]:
     history, rules, day = seen.history, seen.rules, seen.history.full
     if day is None:
         return
-    of_class: dict[str, list[ClusterRow]] = {}
-    tests: list[tuple[ClusterRow | str, Days]] = []
+    of_class: dict[str, list[ActiveCluster]] = {}
+    tests: list[tuple[ActiveCluster | str, Days]] = []
     for row in seen.rows:
         if row.number not in seen.muted and row.number in history.clusters:
             of_class.setdefault(row.failure_class, []).append(row)
@@ -159,12 +183,12 @@ def _spiking(seen: _Seen) -> Iterator[Thing]:
     before = [history.before(days, day, rules.spike_days, heard=True) for _, days in tests]
     shown = rejected(more([days.get(day, 0) for _, days in tests], before), rules.alpha)
     found = [test for test, stands in zip(tests, shown, strict=True) if stands and _often(test[1], day, rules)]
-    loud = {row.id for row, _ in found if isinstance(row, ClusterRow)} | set(seen.loud)
+    loud = {row.id for row, _ in found if isinstance(row, ActiveCluster)} | set(seen.loud)
     loud |= {row.id for row in seen.rows if seen.made.get(row.number, day) > day}  # it was told of the whole
     for one, days in found:
         usual = history.before(days, day, rules.spike_days, heard=True)
         words = f"{many(days[day], 'crash')} on {day}, {sum(usual) / len(usual):.3g} a day before"
-        if isinstance(one, ClusterRow):
+        if isinstance(one, ActiveCluster):
             yield _thing("spiking", one, str(day), words)
             continue
         rest = _sum(history, [row for row in of_class[one] if row.id not in loud])
@@ -177,7 +201,7 @@ def _often(days: Days, day: date, rules: Rules) -> bool:
     return days.get(day, 0) >= rules.spike_min
 
 
-def _sum(history: History, rows: Sequence[ClusterRow]) -> Days:
+def _sum(history: History, rows: Sequence[ActiveCluster]) -> Days:
     return together([history.clusters[row.number] for row in rows])
 
 
@@ -185,7 +209,7 @@ def _back(seen: _Seen) -> Iterator[Thing]:
     history, quiet = seen.history, timedelta(seen.rules.quiet_days)
     for row in seen.rows:
         days = sorted(history.clusters.get(row.number, ()))
-        if not days or row.first_day is None:
+        if not days:
             continue
         before = [history.start - timedelta(1) if row.first_day < history.start else days[0], *days]
         gaps = [(day, last) for last, day in zip(before, days, strict=False) if day - last > quiet]
@@ -198,7 +222,7 @@ def _back(seen: _Seen) -> Iterator[Thing]:
 
 def _fixed(seen: _Seen) -> Iterator[Thing]:
     for row in seen.rows:
-        if row.resolved_in and not _again(row, seen.releases):
+        if row.resolved_in and not _again(row, seen):
             words = f"marked as resolved in {row.resolved_in}, not seen in it or later"
             yield _thing("fixed", row, row.resolved_in, words)
     quiet = list(_steady(seen))
@@ -209,7 +233,7 @@ def _fixed(seen: _Seen) -> Iterator[Thing]:
             yield _thing("fixed", row, str(last), words)
 
 
-def _steady(seen: _Seen) -> Iterator[tuple[ClusterRow, date, list[int]]]:
+def _steady(seen: _Seen) -> Iterator[tuple[ActiveCluster, date, list[int]]]:
     """Yield clusters that crashed on enough days before their last one, which was chosen for its crash and is left out.
 
     Parts that were made after that day are not judged by it.
@@ -228,7 +252,7 @@ LOOKS: tuple[Callable[[_Seen], Iterator[Thing]], ...] = (_new, _regressed, _spik
 """The first one that has something to say of a cluster has its line."""
 
 
-def _thing(kind: str, row: ClusterRow, occasion: str, words: str) -> Thing:
+def _thing(kind: str, row: ActiveCluster, occasion: str, words: str) -> Thing:
     title = " ".join((row.name or row.root_line).split())
     title = title if len(title) <= MOST_TITLE else title[: MOST_TITLE - 1] + "…"
     return Thing(
@@ -240,7 +264,8 @@ def _some(names: Sequence[str], most: int = 3) -> str:
     return ", ".join(names[:most]) + (f" and {len(names) - most} more" if len(names) > most else "")
 
 
-def _last_finished(session: Session, night: int) -> int:
+def last_finished(session: Session, night: int) -> int:
+    """Return the last night before ``night`` that came to an end, complete or partial; 0 where there is none."""
     query = select(func.max(Night.id)).where(Night.id < night, Night.status.in_(("complete", "partial")))
     return session.scalar(query) or 0
 
@@ -264,15 +289,3 @@ def _born(session: Session, since: int, night: int) -> frozenset[int]:
 def _made(session: Session) -> dict[int, date]:
     query = select(Cluster.id, Cluster.created_at).where(Cluster.night_id.is_(None), Cluster.status == "active")
     return {number: at.date() for number, at in session.execute(query)}
-
-
-def _releases(session: Session) -> dict[str, date]:
-    """Return the first day of each release of which a crash or an attempt is known."""
-    first: dict[str, date] = {}
-    for query in (
-        select(CrashDaily.release, func.min(CrashDaily.day)).group_by(CrashDaily.release),
-        select(Attempts.release, func.min(Attempts.day)).where(Attempts.attempts > 0).group_by(Attempts.release),
-    ):
-        for release, day in session.execute(query):
-            first[release] = min(day, first.get(release, day))
-    return first

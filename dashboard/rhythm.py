@@ -49,7 +49,14 @@ def silence(silent: Sequence[int], before: Sequence[Sequence[int]]) -> P:
 
 def _scale(several: Sequence[P]) -> P:
     """Return each one's dispersion, where that is less the mean one of those that have any counts, and at least 1."""
-    own = np.array([one.var(ddof=1) / one.mean() if len(one) > 1 and one.any() else np.nan for one in several])
+    own = np.full(len(several), np.nan)
+    by_length: dict[int, list[int]] = {}
+    for n, one in enumerate(several):
+        if len(one) > 1 and one.any():
+            by_length.setdefault(len(one), []).append(n)
+    for rows in by_length.values():  # thousands at once
+        table = np.stack([several[n] for n in rows])
+        own[rows] = table.var(axis=1, ddof=1) / table.mean(axis=1)
     known = own[~np.isnan(own)]
     usual = max(1.0, float(np.maximum(known, 1.0).mean())) if len(known) else 1.0
     scale: P = np.fmax(own, usual)

@@ -53,3 +53,16 @@ def first_days(session: Session, releases: Iterable[str]) -> dict[str, date]:
         if days:
             first[release] = min(days)
     return first
+
+
+def release_days(session: Session) -> dict[str, date]:
+    """Return the first day of each release of which a crash or an attempt is known."""
+    first: dict[str, date] = {}
+    days = select(CrashDaily.day, CrashDaily.release).distinct().subquery().c  # read in order, and nothing is sorted
+    for query in (
+        select(days.release, func.min(days.day)).group_by(days.release),
+        select(Attempts.release, func.min(Attempts.day)).where(Attempts.attempts > 0).group_by(Attempts.release),
+    ):
+        for release, day in session.execute(query):
+            first[release] = min(day, first.get(release, day))
+    return first
