@@ -13,6 +13,7 @@ from pathlib import Path
 
 from crashpath.dashboard.digest import write_digest
 from crashpath.dashboard.errors import InputError
+from crashpath.dashboard.marks import rules_of
 from crashpath.dashboard.message import Form, document, news
 from crashpath.dashboard.noticed import Noticed, Rules, notice
 from crashpath.dashboard.plurals import many
@@ -49,7 +50,7 @@ class Telling:
 
 def telling_of(settings: Settings, digest: Path | None) -> Telling:
     """Return what settings say."""
-    rules = Rules(settings.spike_min, settings.spike_days, settings.quiet_days, settings.spike_alpha)
+    rules = rules_of(settings)
     if settings.webhook is None:
         return Telling(rules, digest)
     address = settings.webhook.get_secret_value()

@@ -84,6 +84,11 @@ def releases(session: Session) -> tuple[str, ...]:
     return tuple(sorted(found))
 
 
+def failed_releases(session: Session) -> tuple[str, ...]:
+    """Return every release of which failed attempts are counted, in order."""
+    return tuple(sorted(_distinct(session, FailedDaily.release)))
+
+
 def tried_releases(session: Session) -> frozenset[str]:
     """Return every release of which attempts are told."""
     return frozenset(_distinct(session, Attempts.release))
