@@ -12,7 +12,7 @@ import typer
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
-from crashpath.dashboard.engines import clusterer, reclusterer
+from crashpath.dashboard.engines import clusterer, mapper, reclusterer
 from crashpath.dashboard.errors import InputError, UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, complain, console, emit
@@ -115,7 +115,9 @@ def _run(
     with open_store(settings.db, create=_may_make(settings, paths)) as store, watching(as_json) as progress:
         anew = reclusterer(settings)
         made = clusterer(settings)
-        summary = run_night(store, paths, options, made, clock=clock, progress=progress, reclusterer=anew)
+        summary = run_night(
+            store, paths, options, made, clock=clock, progress=progress, reclusterer=anew, mapper=mapper()
+        )
         return tell_night(store, summary, telling, at=clock(), clock=utc_now)
 
 

@@ -18,7 +18,7 @@ from rich.console import Console
 from rich.table import Table
 
 from crashpath.coverage.nights import FIRST
-from crashpath.dashboard.engines import clusterer
+from crashpath.dashboard.engines import clusterer, mapper
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import complain, console
 from crashpath.dashboard.nightly import NightOptions, run_night
@@ -84,7 +84,9 @@ def _night(number: int, folder: Path) -> NightSummary:
     feed = FeedOptions(patterns=PATTERNS, host="demo", as_of=_when(number))
     options = NightOptions(feed=feed, attempts=str(ATTEMPTS / f"night{number}.csv"))
     with open_store(settings.db) as store:
-        return run_night(store, [str(folder)], options, clusterer(settings), clock=lambda: _when(number))
+        return run_night(
+            store, [str(folder)], options, clusterer(settings), clock=lambda: _when(number), mapper=mapper()
+        )
 
 
 def _again(number: int) -> NightSummary:

@@ -6,6 +6,7 @@ from functools import lru_cache
 
 from crashpath.clustering.classifier import Classifier, load_classifier
 from crashpath.clustering.encoder import Encoder
+from crashpath.clustering.map_step import Mapper
 from crashpath.clustering.night import Clusterer
 from crashpath.clustering.recluster_step import Reclusterer
 from crashpath.clustering.runtime_encoder import open_encoder
@@ -32,3 +33,8 @@ def clusterer(settings: Settings) -> Clusterer:
 def reclusterer(settings: Settings) -> Reclusterer:
     """What forms clusters anew under these settings; vectors are those of the store."""
     return Reclusterer(lambda: encoder(settings.encoder), classifier)
+
+
+def mapper() -> Mapper:
+    """What keeps the map of a store; vectors are those of the store."""
+    return Mapper()

@@ -10,20 +10,20 @@ import hashlib
 import platform
 import sys
 import tempfile
-import time
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from importlib.metadata import version
 from pathlib import Path
 from typing import Protocol
 
+from crashpath.clustering.map_step import Mapped, Mapper
 from crashpath.clustering.night import Clustered, Clusterer
 from crashpath.clustering.recluster_step import Reclusterer
 from crashpath.clustering.recluster_write import Reclustered
 from crashpath.dashboard.inputs import sources
 from crashpath.dashboard.plurals import many
+from crashpath.dashboard.stopwatch import Stopwatch
 from crashpath.dashboard.summary import NightSummary
 from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.batch import BatchCounts
@@ -39,8 +39,9 @@ from crashpath.ingest.queries import store_totals
 from crashpath.ingest.read import Found
 from crashpath.ingest.rekey_check import ensure_keyed
 from crashpath.ingest.rules import load_rules
+from crashpath.ingest.sizes import store_bytes
 from crashpath.ingest.storable import clean
-from crashpath.ingest.store import Store
+from crashpath.ingest.store import HEAD, Store
 from crashpath.ingest.store_errors import BadAttempts, StoreError
 from crashpath.ingest.trends import crashes_by_class
 from crashpath.ingest.write import Writer
@@ -98,10 +99,12 @@ def run_night(
     clock: Callable[[], datetime],
     progress: Progress | None = None,
     reclusterer: Reclusterer | None = None,
+    mapper: Mapper | None = None,
 ) -> NightSummary:
     """Run one night over files, folders, globs or ``-`` and return its figures.
 
-    Where a ``reclusterer`` is given and says that it is time, clusters are formed anew after what is new has its own.
+    Where a ``reclusterer`` is given and says that it is time, clusters are formed anew after what is new has its own. A
+    ``mapper`` then gives signatures without a place theirs on the map.
 
     Raises:
         LeaseHeld: another night is writing to the store.
@@ -136,6 +139,10 @@ def run_night(
                 progress.stage("re-cluster")
                 with watch.stage("re-cluster"):
                     reclustered = reclusterer.run(store, night, because, clock=clock, fence=lease.fence)
+            mapped = None
+            if mapper is not None:
+                with watch.stage("map"):
+                    mapped = mapper.run(store, say=progress.stage, fence=lease.fence)
         except BaseException as error:
             _fail(store, night, error, watch, clock)
             raise
@@ -145,49 +152,19 @@ def run_night(
         status, reason = _status(fed, problems, options.max_quarantine)
         if reason and not problems:
             problems = (reason,)
-        summary = _summary(store, night, status, fed, attempts, clustered, reclustered, problems, watch.spent)
+        summary = _summary(store, night, status, fed, attempts, clustered, reclustered, mapped, problems, watch.spent)
         with store.write() as session:
             lease.fence(session)
             counts = {k: v for k, v in summary.document().items() if k not in ("seconds", "status", "night")}
+            counts["store_bytes"] = store_bytes(session)
             finish_night(session, night, status, counts=counts, seconds=dict(watch.spent), reason=reason, now=clock())
     return summary
 
 
 def versions() -> dict[str, str]:
     """What a night ran with, kept with it."""
-    return {"crashpath": version("crashpath"), "python": platform.python_version()} | {
-        name: version(name) for name in LIBRARIES
-    }
-
-
-class Stopwatch:
-    """Seconds by stage, in the order in which the stages first ran."""
-
-    def __init__(self) -> None:
-        self._spent: dict[str, float] = {}
-
-    @contextmanager
-    def stage(self, name: str) -> Iterator[None]:
-        """Add what the block takes to a stage."""
-        started = time.perf_counter()
-        try:
-            yield
-        finally:
-            self.add(name, time.perf_counter() - started)
-
-    def add(self, name: str, seconds: float) -> None:
-        """Add seconds to a stage."""
-        self._spent[name] = self._spent.get(name, 0.0) + seconds
-
-    def move(self, source: str, target: str, seconds: float) -> None:
-        """Count seconds that were measured inside one stage under another."""
-        self.add(source, -seconds)
-        self.add(target, seconds)
-
-    @property
-    def spent(self) -> tuple[tuple[str, float], ...]:
-        """Seconds of each stage."""
-        return tuple(self._spent.items())
+    own = {"crashpath": version("crashpath"), "schema": HEAD, "keying": keying().id}
+    return own | {"python": platform.python_version()} | {name: version(name) for name in LIBRARIES}
 
 
 def _feed_all(
@@ -254,6 +231,7 @@ def _summary(
     attempts: int,
     clustered: Clustered,
     reclustered: Reclustered | None,
+    mapped: Mapped | None,
     problems: tuple[str, ...],
     seconds: tuple[tuple[str, float], ...],
 ) -> NightSummary:
@@ -292,6 +270,7 @@ def _summary(
         hdbscan_noise=clustered.noise,
         clustering_method=clustered.method,
         reclustered=reclustered,
+        mapped=mapped,
         seconds=seconds,
         problems=problems,
         advice=tuple(dict.fromkeys(clean(one.advice) for one in fed if one.advice)),

@@ -9,6 +9,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from crashpath.clustering.map_step import Mapped
 from crashpath.clustering.recluster_write import Reclustered
 from crashpath.dashboard.plurals import many
 from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED, headline_of
@@ -54,6 +55,7 @@ class NightSummary:
     problems: tuple[str, ...]
     advice: tuple[str, ...] = ()
     reclustered: Reclustered | None = None
+    mapped: Mapped | None = None
 
     @property
     def headline(self) -> tuple[tuple[str, int], ...]:
@@ -109,6 +111,7 @@ class NightSummary:
             "hdbscan": {"groups": self.hdbscan_groups, "noise": self.hdbscan_noise},
             "clustering_method": self.clustering_method,
             "reclustered": self.reclustered.document() if self.reclustered else None,
+            "map": self.mapped.document() if self.mapped else None,
             "seconds": {stage: round(spent, 3) for stage, spent in self.seconds},
             "problems": list(self.problems),
             "advice": list(self.advice),
@@ -148,6 +151,7 @@ def _figures(summary: NightSummary) -> Table:
             f"{summary.new_clusters:,} born, {many(summary.joined, 'signature')} joined, {summary.clusters:,} in all",
         ),
         *((("re-clustered", reclustered_in_words(summary.reclustered)),) if summary.reclustered else ()),
+        *((("map", summary.mapped.sentence),) if summary.mapped else ()),
         ("quarantine", f"{summary.quarantined:,}"),
         ("redactions", f"{summary.redactions:,}"),
         *((("events", f"{many(summary.events, 'line')} of the runtime"),) if summary.events else ()),

@@ -12,7 +12,7 @@ from sqlalchemy import func, select
 
 from crashpath.dashboard.nightly import NightOptions
 from crashpath.dashboard.testing import a_night
-from crashpath.ingest import again
+from crashpath.ingest import again, feed
 from crashpath.ingest.decisions import By, decisions
 from crashpath.ingest.queries import quarantine, sources, store_totals
 from crashpath.ingest.store import Store
@@ -193,14 +193,17 @@ def test_what_is_not_there_cannot_be_asked_for(any_store: Store, number: int) ->
             again.source_of(session, number)
 
 
-def test_a_long_source_is_read_again_batch_by_batch(store: Store, tmp_path: Path) -> None:
+def test_a_long_source_is_read_again_batch_by_batch(
+    store: Store, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Rule: a source of many batches keeps each crash, whatever checkpoints lie between."""
+    monkeypatch.setattr(feed, "BATCH_RECORDS", 30)
     log = tmp_path / "app.log"
-    filler = b"2026-01-02 03:00:00 INFO app: nothing happened here at all\n" * 40
-    log.write_bytes(b"".join(trace(n % 60, f"bad thing {n % 7}") + filler for n in range(900)) + BROKEN + trace(1))
+    filler = b"2026-01-02 03:00:00 INFO app: nothing happened here at all\n" * 20
+    log.write_bytes(b"".join(trace(n % 60, f"bad thing {n % 7}") + filler for n in range(240)) + BROKEN + trace(1))
     a_night(store, [log], OPTIONS)
     before = state(store)
-    assert before[0] == before[1] > 800
+    assert before[0] == before[1] > 200
     ask(store)
     assert a_night(store, [log], OPTIONS).new_crashes == 0
     assert state(store) == before
