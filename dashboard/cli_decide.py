@@ -3,31 +3,28 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
-from datetime import UTC, datetime
+from collections.abc import Sequence
 from typing import Annotated
 
 import typer
 from rich.table import Table
 from rich.text import Text
-from sqlalchemy.orm import Session
 
 from crashpath.dashboard import decide_text as words
 from crashpath.dashboard.errors import UsageError
 from crashpath.dashboard.exits import Exit
 from crashpath.dashboard.faces import DbOption, JsonOption, console, emit
 from crashpath.dashboard.settings import load_settings
-from crashpath.dashboard.who import WhoOption, WhyOption, one_line, who_decides
+from crashpath.dashboard.taking import IdArgument, deciding_in, take_one
+from crashpath.dashboard.who import WhoOption, WhyOption, one_line
 from crashpath.ingest import deciding, undoing
 from crashpath.ingest.classes import CLASSES, UNCLASSIFIED
 from crashpath.ingest.clusters import cluster_id, cluster_number
-from crashpath.ingest.decisions import By, taken
 from crashpath.ingest.decisions import decisions as listed
+from crashpath.ingest.decisions import taken
 from crashpath.ingest.store import open_store
-from crashpath.ingest.tables_evidence import Decision
 
-IdArgument = Annotated[str, typer.Argument(metavar="ID", help="A cluster: C-0042.")]
+_DECIDE = "merge, split, name, assign, resolve, mute, ticket and note"
 
 
 def register(app: typer.Typer) -> None:
@@ -46,7 +43,7 @@ def merge(
 ) -> int:
     """Put clusters together: B goes into A, and so will what is like B from now on."""
     target, sources = cluster_number(into), [cluster_number(one) for one in others]
-    with _deciding(db, who, why) as (session, by):
+    with deciding_in(db, who, why) as (session, by):
         rows = [taken(session, row) for row in deciding.merge(session, target, sources, by)]
     if as_json:
         emit({"cluster": cluster_id(target), "decisions": [words.document(row) for row in rows]})
@@ -66,7 +63,7 @@ def split(
 ) -> int:
     """Move signatures out of a cluster into a new one; what is like them will follow."""
     number = cluster_number(cluster)
-    return _one(db, who, why, as_json, lambda session, by: deciding.split(session, number, signatures, by), "")
+    return take_one(db, who, why, as_json, lambda session, by: deciding.split(session, number, signatures, by), "")
 
 
 def name(
@@ -79,8 +76,8 @@ def name(
 ) -> int:
     """Name a cluster. The name stays whatever joins it."""
     number, wanted = cluster_number(cluster), one_line(text, "TEXT")
-    already = f"{cluster_id(number)} {'has that name' if wanted else 'has no name'} already: nothing was recorded."
-    return _one(db, who, why, as_json, lambda session, by: deciding.name(session, number, wanted, by), already)
+    already = words.unchanged("name", cluster_id(number), wanted)
+    return take_one(db, who, why, as_json, lambda session, by: deciding.name(session, number, wanted, by), already)
 
 
 def assign(
@@ -99,8 +96,8 @@ def assign(
         raise UsageError("assign needs CLASS, or --to PERSON. Run crashpath assign --help for what is there.")
     number, wanted = cluster_number(cluster), None if failure_class is None else _class(failure_class)
     person = None if to is None else one_line(to, "--to")
-    already = f"People said so of {cluster_id(number)} already: nothing was recorded."
-    return _one(
+    already = words.unchanged("assign", cluster_id(number), True)
+    return take_one(
         db,
         who,
         why,
@@ -118,14 +115,14 @@ def undo(
     as_json: JsonOption = False,
 ) -> int:
     """Take a decision back: all is as it was before it. An undo can be undone, too."""
-    with _deciding(db, who, why) as (session, by):
+    with deciding_in(db, who, why) as (session, by):
         done = undoing.undo(session, decision, by)
         row = taken(session, done.decision)
         what = taken(session, done.what)
     if as_json:
         emit(words.document(row) | words.undone_document(done))
         return Exit.DONE
-    console().print(Text(f"Decision {row.number}: undo of {what.number}, {words.what(what)}."))
+    console().print(Text(words.undone_sentence(row, what)))
     for line in words.undone_lines(done):
         console().print(Text(line))
     return Exit.DONE
@@ -164,38 +161,11 @@ def decisions(
 def _none(cluster: int | None) -> str:
     """Say that no decision was recorded, and which commands record one."""
     if cluster is not None:
-        return f"Nobody decided anything on {cluster_id(cluster)} yet. crashpath merge, split, name and assign do."
+        return f"Nobody decided anything on {cluster_id(cluster)} yet. crashpath {_DECIDE} do."
     return (
-        "Nobody decided anything yet. crashpath merge, split, name and assign record a decision on clusters, "
+        f"Nobody decided anything yet. crashpath {_DECIDE} record a decision on clusters, "
         "crashpath review --override one on a release."
     )
-
-
-def _one(
-    db: str | None,
-    who: str | None,
-    why: str | None,
-    as_json: bool,
-    decide: Callable[[Session, By], Decision | None],
-    already: str,
-) -> int:
-    """Take one decision and say what it was."""
-    with _deciding(db, who, why) as (session, by):
-        made = decide(session, by)
-        row = None if made is None else taken(session, made)
-    if as_json:
-        emit({"decision": None} if row is None else words.document(row))
-    else:
-        console().print(Text(already if row is None else words.sentence(row)))
-    return Exit.DONE
-
-
-@contextmanager
-def _deciding(db: str | None, who: str | None, why: str | None) -> Iterator[tuple[Session, By]]:
-    """One short transaction on a store that is there, and who decides in it."""
-    person, reason = who_decides(who), one_line(why or "", "--why") or None
-    with open_store(load_settings(db=db).db, create=False) as store, store.write() as session:
-        yield session, By(person, datetime.now(UTC), reason)
 
 
 def _class(given: str) -> str:

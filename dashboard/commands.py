@@ -17,6 +17,7 @@ HOMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli_read", ("classes", "clusters", "trends", "dashboard")),
     ("cli_show", ("show",)),
     ("cli_decide", ("merge", "split", "name", "assign", "undo", "decisions")),
+    ("cli_mark", ("resolve", "mute", "ticket", "note")),
     ("cli_export", ("export",)),
     ("cli_drill", ("faults", "drill")),
     ("cli_diagnose", ("diagnose",)),

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import asdict
+from datetime import UTC, datetime
 from typing import Any
 
 from crashpath.dashboard.plurals import many
-from crashpath.ingest.decisions import Taken
+from crashpath.ingest.decisions import Kind, Taken
 from crashpath.ingest.undoing import Undone
 
 
@@ -22,12 +23,49 @@ def what(row: Taken) -> str:
             return f"name of {row.cluster}: {row.value}" if row.value else f"name of {row.cluster} taken away"
         case "assign":
             return _assigned(row)
+        case "resolve":
+            return f"{row.cluster} {resolved(row.value)}"
+        case "mute":
+            return f"{row.cluster} {muted(row.value)}"
+        case "ticket":
+            return f"ticket of {row.cluster}: {row.value}" if row.value else f"ticket of {row.cluster} taken away"
+        case "note":
+            return f"note on {row.cluster}: {' '.join((row.value or '').split())}"
         case "override":
             return f"override of release {row.release}: {row.over} to {row.value}"
         case "undo":
             return f"undo of {row.undoes}"
         case other:
             return other
+
+
+def resolved(release: str | None) -> str:
+    """Say where a cluster is resolved."""
+    return f"resolved in {release}" if release else "no longer resolved"
+
+
+def muted(until: str | datetime | None) -> str:
+    """Say until when a cluster is muted; a moment in JSON is text."""
+    moment = datetime.fromisoformat(until) if isinstance(until, str) else until
+    return "no longer muted" if moment is None else f"muted until {moment.astimezone(UTC):%Y-%m-%d %H:%M} UTC"
+
+
+def unchanged(kind: Kind, cluster: str, wanted: object) -> str:
+    """Say that a decision was so already; ``wanted`` is false where something was to be taken away."""
+    match kind:
+        case "name":
+            said = f"{cluster} {'has that name' if wanted else 'has no name'} already"
+        case "resolve":
+            said = f"{cluster} is {'resolved in that release' if wanted else 'not resolved in any release'} already"
+        case "mute":
+            said = f"{cluster} is {'muted until then' if wanted else 'not muted'} already"
+        case "ticket":
+            said = f"{cluster} has {'that ticket' if wanted else 'no ticket'} already"
+        case "note":
+            said = f"{cluster} has that note already"
+        case _:
+            said = f"People said so of {cluster} already"
+    return f"{said}: nothing was recorded."
 
 
 def _assigned(row: Taken) -> str:
@@ -40,6 +78,11 @@ def _assigned(row: Taken) -> str:
 def sentence(row: Taken) -> str:
     """Say it with its number, by which it can be taken back."""
     return f"Decision {row.number}: {what(row)}."
+
+
+def undone_sentence(row: Taken, back: Taken) -> str:
+    """Say of an undo what it took back."""
+    return f"Decision {row.number}: undo of {back.number}, {what(back)}."
 
 
 def document(row: Taken) -> dict[str, Any]:

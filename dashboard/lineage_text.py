@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from crashpath.dashboard.decide_text import muted, resolved
 from crashpath.dashboard.plurals import many
 from crashpath.ingest.details import Event
 
@@ -58,4 +59,16 @@ def _decided(event: Event) -> str:
         return f"decision {event.detail['undoes']} was undone"
     if "assignee" in event.detail:
         return f"given to {event.detail['assignee'] or 'nobody'}"
+    if "resolved_in" in event.detail:
+        return resolved(_text(event.detail["resolved_in"]))
+    if "muted_until" in event.detail:
+        return muted(_text(event.detail["muted_until"]))
+    if "ticket" in event.detail:
+        return f"ticket {event.detail['ticket'] or 'taken away'}"
+    if "note" in event.detail:
+        return f"note: {' '.join(str(event.detail['note']).split())}"
     return "decided"
+
+
+def _text(told: object) -> str | None:
+    return told if isinstance(told, str) else None

@@ -1,4 +1,4 @@
-"""What ``--as-of`` takes for now."""
+"""Moments as people write them: what ``--as-of`` takes for now, until when a cluster is muted."""
 
 from __future__ import annotations
 
@@ -12,7 +12,12 @@ _YEARS = range(1970, 3000)
 
 
 def as_of_time(text: str, tz: str) -> datetime:
-    """Return a moment in UTC; a time without a zone is of zone ``tz``. Raises ``UsageError``."""
+    """Return what ``--as-of`` says."""
+    return moment_of(text, tz, "--as-of")
+
+
+def moment_of(text: str, tz: str, option: str) -> datetime:
+    """Return a moment in UTC; a time without a zone is of zone ``tz``. Raises ``UsageError`` that names ``option``."""
     try:
         time = datetime.fromisoformat(text)
         moment = (time if time.tzinfo else time.replace(tzinfo=ZoneInfo(tz))).astimezone(UTC)
@@ -20,4 +25,4 @@ def as_of_time(text: str, tz: str) -> datetime:
             raise OverflowError
         return moment
     except (ValueError, OverflowError) as error:
-        raise UsageError(f"--as-of {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error
+        raise UsageError(f"{option} {text} is no time: write it as 2026-01-31 or 2026-01-31T02:00:00+00:00.") from error

@@ -6,7 +6,7 @@ import textwrap
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from crashpath.dashboard.decide_text import what
+from crashpath.dashboard.decide_text import muted, resolved, what
 from crashpath.dashboard.inert import inert
 from crashpath.dashboard.lineage_text import happened
 from crashpath.dashboard.nearness import Near
@@ -122,6 +122,12 @@ def _seen(found: ClusterDetail) -> Iterator[Line]:
             yield from _wrapped(inert(f"by {name}: {shown}"), "  ", "")
     if row.assignee:
         yield from _wrapped(inert(f"cared for by {row.assignee}"))
+    if row.resolved_in:
+        yield from _wrapped(inert(resolved(row.resolved_in)))
+    if row.muted_until:
+        yield muted(row.muted_until), ""
+    if row.ticket:
+        yield from _wrapped(inert(f"ticket {row.ticket}"))
 
 
 def _example(example: Example) -> Iterator[Line]:

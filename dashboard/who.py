@@ -16,6 +16,8 @@ WhoOption = Annotated[
 WhyOption = Annotated[str | None, typer.Option("--why", help="The reason, kept with the decision.")]
 LONGEST = 200
 """Characters of a name, a person, a reason: they stand in lists."""
+LONGEST_NOTE = 1000
+"""Characters of a note."""
 
 
 def who_decides(given: str | None) -> str:
@@ -31,12 +33,12 @@ def who_decides(given: str | None) -> str:
         raise UsageError("Nobody knows who decides: give --who NAME, or set CRASHPATH_WHO.") from error
 
 
-def one_line(text: str, what: str) -> str:
+def one_line(text: str, what: str, most: int = LONGEST) -> str:
     """Return a text on one line, without what a terminal or a database would stumble over.
 
-    ``what`` is the option that it came from. Raises ``UsageError`` where it is longer than ``LONGEST``.
+    ``what`` is the option that it came from. Raises ``UsageError`` where it has more than ``most`` characters.
     """
     line = " ".join("".join(c if c.isprintable() else " " for c in storable(text)).split())
-    if len(line) > LONGEST:
-        raise UsageError(f"{what} has {len(line)} characters; {LONGEST} are enough for everybody who reads lists.")
+    if len(line) > most:
+        raise UsageError(f"{what} has {len(line):,} characters; {most:,} are enough for everybody who reads lists.")
     return line

@@ -93,12 +93,16 @@ def test_no_decision_says_what_records_one(url: str, run: Any) -> None:
     code, said, err = run("decisions")
     assert (code, err) == (Exit.DONE, "")
     assert said == (
-        "Nobody decided anything yet. crashpath merge, split, name and assign record a decision on clusters, "
+        "Nobody decided anything yet. crashpath merge, split, name, assign, resolve, mute, ticket and note record a "
+        "decision on clusters, "
         "crashpath review --override one on a release.\n"
     )
     run("name", "C-2", "a name")
     said = run("decisions", "C-1")[1]
-    assert said == "Nobody decided anything on C-0001 yet. crashpath merge, split, name and assign do.\n"
+    assert said == (
+        "Nobody decided anything on C-0001 yet. crashpath merge, split, name, assign, resolve, mute, ticket and note "
+        "do.\n"
+    )
     assert run("decisions", "C-1", "--json")[1] == []
 
 
