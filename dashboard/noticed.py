@@ -103,7 +103,7 @@ def notice(
     history = read_history(session, max(_LENGTH, rules.spike_days + 2 * rules.quiet_days), at)
     lines: dict[str, Thing] = {}
     silent: list[Thing] = []
-    born, resolved = _born(session, first, night), {row.number for row in rows if row.resolved_in}
+    born, resolved = born_since(session, first, night), {row.number for row in rows if row.resolved_in}
     spans, releases = spans_by_cluster(session, born | resolved), release_days(session) if resolved else {}
     seen = _Seen(rows, spans, history, rules, born, _made(session), releases, muted, lines)
     for look in LOOKS:
@@ -270,7 +270,7 @@ def last_finished(session: Session, night: int) -> int:
     return session.scalar(query) or 0
 
 
-def _born(session: Session, since: int, night: int) -> frozenset[int]:
+def born_since(session: Session, since: int, night: int) -> frozenset[int]:
     """Return the clusters born after ``since``, without those that took in one that is older."""
     inside = Cluster.night_id.is_not(None) & (Cluster.night_id > since) & (Cluster.night_id <= night)
     born = sorted(session.scalars(select(Cluster.id).where(inside)))
