@@ -1,11 +1,13 @@
 """What a night's digest tells of, as marks of clusters: new, regressed, spiking, back and fixed, by the same rules.
 
-They are those of the last night that came to an end, at its time and against the one before, whatever was told before.
+They are those of the last night that came to an end, at its time, whatever was told before: against the one before it,
+of the nights that ended a day earlier, so that a night which is run again at noon hides nothing that broke in it.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from datetime import datetime, timedelta
 
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
@@ -35,7 +37,8 @@ class Marks:
     muted: int
 
 
-NO_MARKS = Marks(None, None, (), 0)
+_A_DAY = timedelta(hours=20)
+"""What is a day between two nights, which do not begin and end at the same minute."""
 
 
 def rules_of(settings: Settings) -> Rules:
@@ -52,8 +55,14 @@ def read_marks(session: Session, rules: Rules) -> Marks:
     columns = (Night.id, Night.status, Night.reason, Night.finished_at, Night.started_at)
     night = NightSeen(*session.execute(select(*columns).where(Night.id == number)).one())
     at = night.finished_at or night.started_at
-    found = notice(session, night.id, rules, at=at, since=last_finished(session, night.id))
+    found = notice(session, night.id, rules, at=at, since=_before(session, night.id, at))
     return Marks(last, night, found.things, found.muted)
+
+
+def _before(session: Session, night: int, at: datetime) -> int:
+    """Return the last night that came to an end a day before; 0 where there is none."""
+    ended = (Night.status.in_(("complete", "partial")), Night.finished_at <= at - _A_DAY)
+    return session.scalar(select(func.max(Night.id)).where(Night.id < night, *ended)) or 0
 
 
 def marks_key(session: Session) -> str:

@@ -22,7 +22,7 @@ from crashpath.ingest.trends import Count, Filters, conditions
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """When a cluster was first and last seen, unfiltered; of several releases of one day, the first and last by name."""
+    """When a cluster was first and last seen, unfiltered; of several releases of a day the first and last by name."""
 
     first_day: date
     first_release: str
@@ -40,6 +40,23 @@ class Outcomes(NamedTuple):
     def known(self) -> int:
         """Failed attempts of which it is known."""
         return self.contained + self.unanswered
+
+
+def weights(session: Session, filters: Filters) -> dict[int | None, int]:
+    """Return the crashes of each cluster that pass; under ``None`` those of signatures that have no cluster yet."""
+    by_signature = (
+        select(CrashDaily.signature_id, func.sum(CrashDaily.crashes).label("crashes"))
+        .where(*conditions(filters))
+        .group_by(CrashDaily.signature_id)
+        .subquery()
+        .c
+    )
+    query = (
+        select(Signature.cluster_id, func.sum(by_signature.crashes))
+        .join(Signature, Signature.id == by_signature.signature_id)
+        .group_by(Signature.cluster_id)
+    )
+    return {number: int(crashes) for number, crashes in session.execute(query)}
 
 
 def seen(session: Session, numbers: Sequence[int]) -> dict[int, Seen]:

@@ -30,7 +30,10 @@ class ClusterFilter:
     @property
     def passes_all(self) -> bool:
         """Whether nothing is left out."""
-        return self == ClusterFilter()
+        return self == EVERY
+
+
+EVERY = ClusterFilter()
 
 
 def cluster_conditions(wanted: ClusterFilter) -> list[ColumnElement[bool]]:

@@ -69,9 +69,22 @@ def newest_crashes(session: Session, filters: Filters, of: ClusterFilter, limit:
     return tuple(_row(*row) for row in session.execute(query).tuples())
 
 
-def _row(*row: Any) -> CrashRow:
-    *facts, number, kind, said = row
-    return CrashRow(*facts, None if number is None else cluster_id(number), f"{kind}: {said}" if said else kind)
+def _row(
+    number: int,
+    at: datetime,
+    release: str,
+    platform: str,
+    model: str,
+    path: str,
+    phase: str,
+    outcome: str | None,
+    cluster: int | None,
+    kind: str,
+    said: str,
+) -> CrashRow:
+    home = None if cluster is None else cluster_id(cluster)
+    line = f"{kind}: {said}" if said else kind
+    return CrashRow(number, at, release, platform, model, path, phase, outcome, home, line)
 
 
 def _newest(session: Session, filters: Filters, of: ClusterFilter, limit: int) -> _Cells:
