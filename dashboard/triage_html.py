@@ -18,7 +18,6 @@ from crashpath.dashboard.triage_words import (
     last_words,
     platform_words,
     since_words,
-    spark,
     spark_words,
     standing_words,
 )
@@ -38,7 +37,7 @@ _GRID = (
 _CELL = "overflow-wrap: anywhere; min-width: 0"
 _CHIP = "border-radius: .3rem; padding: 0 .4rem; white-space: nowrap"
 _SOFT = "opacity: .75"
-_SPARK = "display: block; font-family: monospace; font-size: .58rem; white-space: nowrap; overflow: hidden; opacity: .8"
+_SPARK = "display: flex; align-items: flex-end; gap: 1px; height: 1.2rem; max-width: 9rem"
 _MOST = 60
 """Characters of a name in a cell."""
 
@@ -81,12 +80,17 @@ def contained_html(came_of: Outcomes) -> str:
 
 
 def spark_html(row: Row) -> str:
-    """Return the days of a row as a line of bars, with words for who cannot see it."""
+    """Return the days of a row as small bars, with words for who cannot see them."""
     words = as_html(spark_words(row.since, row.days))
-    style = (
-        "display: block; font-family: monospace; font-size: .58rem; white-space: nowrap; overflow: hidden; opacity: .8"
-    )
-    return f'<span role="img" aria-label="{words}" title="{words}" style="{style}">{spark(row.days)}</span>'
+    most = max(row.days, default=0) or 1
+    bars = "".join(_bar(crashes / most) for crashes in row.days)
+    return f'<span role="img" aria-label="{words}" title="{words}" style="{_SPARK}">{bars}</span>'
+
+
+def _bar(share: float) -> str:
+    """A day: a thin line where there was no crash, else at least a little more than that."""
+    height, opacity = ("1px", ".35") if not share else (f"{15 + 85 * share:.0f}%", ".65")
+    return f'<span style="flex: 1; height: {height}; background: currentColor; opacity: {opacity}"></span>'
 
 
 def _text(text: str, style: str = "", most: int = _MOST) -> str:

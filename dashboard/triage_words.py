@@ -24,7 +24,6 @@ MARKS = {
 """Marks in the order in which they are counted, and what each says."""
 SIGNS = {"new": "✦", "regressed": "↩", "spiking": "▲", "back": "↺", "fixed": "✓"}
 """A sign for each mark, so that none is told by its colour alone."""
-_BARS = "▁▂▃▄▅▆▇█"
 _NONE = "new, regressed, spiking or back"
 _OLD = timedelta(hours=36)
 
@@ -108,7 +107,7 @@ def platform_words(platforms: Sequence[Count]) -> str:
 def contained_words(came_of: Outcomes) -> str:
     """Say whether the fallback contained it: in how many of the failed attempts of which an event tells."""
     if not came_of.known:
-        return "contained? no event tells"
+        return "containment unknown: no runtime event tells"
     if not came_of.unanswered:
         return f"contained: the fallback answered all {came_of.known:,}" if came_of.known > 1 else "contained: answered"
     if not came_of.contained:
@@ -131,12 +130,6 @@ def standing_words(row: Row, now: datetime) -> Iterator[str]:
         yield muted(row.muted_until)
     if row.ticket:
         yield "has a ticket"
-
-
-def spark(days: Sequence[int]) -> str:
-    """Return counts as a line of bars: a dot for a day without a crash, else one of eight heights."""
-    most = max(days, default=0)
-    return "".join("·" if not n else _BARS[(n * len(_BARS) - 1) // most] for n in days)
 
 
 def spark_words(since: date, days: Sequence[int]) -> str:
