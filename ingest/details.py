@@ -9,9 +9,10 @@ from datetime import datetime
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id, cluster_number
 from crashpath.ingest.model import Frame, Part, Role
-from crashpath.ingest.queries import ClusterRow, cluster_list
+from crashpath.ingest.queries import ClusterRow, cluster_row
 from crashpath.ingest.rows import unpack_roles, unpack_text
 from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.tables import Cluster, ClusterEvent, Crash, Exemplar, Signature, Source, Variant
@@ -121,30 +122,45 @@ def show(session: Session, thing: str, *, examples: int = 3) -> ClusterDetail | 
     return show_cluster(session, wanted, examples=examples)
 
 
-def show_cluster(session: Session, shown: str, *, examples: int = 3) -> ClusterDetail:
-    """Return a cluster with its members, at most ``examples`` examples each. Raises ``NoSuchThing``."""
+def show_cluster(
+    session: Session, shown: str, *, examples: int = 3, most: int | None = None, events: int | None = None
+) -> ClusterDetail:
+    """Return a cluster with its members, at most ``examples`` examples each. Raises ``NoSuchThing``.
+
+    With ``most``, only the members with the most crashes are read, and with ``events`` only the last of them.
+    """
     number = cluster_number(shown)
-    cluster = session.get(Cluster, number)
-    if cluster is None:
+    cluster, row = session.get(Cluster, number), cluster_row(session, number)
+    if cluster is None or row is None:
         raise NoSuchThing(f"There is no cluster {cluster_id(number)}.", "`crashpath clusters` lists them.")
     mine = Filters(cluster=number)
-    row = next(r for r in cluster_list(session, mine, inactive=True) if r.number == number)
-    members = session.scalars(select(Signature).where(Signature.cluster_id == number).order_by(Signature.id)).all()
-    sums = dict(counts(session, "signature", mine))
-    details = (_signature(session, member, sums.get(member.id, 0), examples) for member in members)
     return ClusterDetail(
         row=row,
         evidence=tuple(cluster.evidence),
         spread=cluster.spread,
         created_at=cluster.created_at,
         merged_into=None if cluster.merged_into is None else cluster_id(cluster.merged_into),
-        signatures=tuple(sorted(details, key=lambda one: (-one.crashes, one.id))),
+        signatures=members(session, number, examples=examples, limit=most),
         by_day=counts_by_day(session, "release", mine),
         by_release=counts(session, "release", mine),
         by_platform=counts(session, "platform", mine),
         by_path=counts(session, "path", mine),
-        events=_events(session, number),
+        events=_events(session, number, events),
     )
+
+
+def members(
+    session: Session, number: int, *, examples: int = 0, offset: int = 0, limit: int | None = None
+) -> tuple[SignatureDetail, ...]:
+    """Return the members of a cluster, most crashes first (then by id), or some of them."""
+    sums = dict(counts(session, "signature", Filters(cluster=number)))
+    ids = session.scalars(select(Signature.id).where(Signature.cluster_id == number))
+    order = sorted(ids, key=lambda one: (-sums.get(one, 0), one))
+    chosen = order[offset:] if limit is None else order[offset : offset + limit]
+    rows: dict[str, Signature] = {}
+    for chunk in chunks(chosen):
+        rows |= {row.id: row for row in session.scalars(select(Signature).where(Signature.id.in_(chunk)))}
+    return tuple(_signature(session, rows[one], sums.get(one, 0), examples) for one in chosen)
 
 
 def show_signature(session: Session, signature_id: str, *, examples: int = 3) -> SignatureDetail:
@@ -219,7 +235,7 @@ def _signature(session: Session, row: Signature, crashes: int, limit: int) -> Si
         joined_by=row.joined_by,
         why=row.why,
         is_exemplar=row.is_exemplar,
-        examples=tuple(_example(example, crash) for example, crash in session.execute(kept)),
+        examples=tuple(_example(example, crash) for example, crash in session.execute(kept)) if limit else (),
     )
 
 
@@ -230,9 +246,15 @@ def _example(kept: Exemplar, crash: Crash) -> Example:
     )  # fmt: skip
 
 
-def _events(session: Session, number: int) -> tuple[Event, ...]:
-    query = select(ClusterEvent).where(ClusterEvent.cluster_id == number).order_by(ClusterEvent.at, ClusterEvent.id)
+def _events(session: Session, number: int, last: int | None) -> tuple[Event, ...]:
+    """Return the lineage in order, or the ``last`` of it."""
+    query = (
+        select(ClusterEvent)
+        .where(ClusterEvent.cluster_id == number)
+        .order_by(ClusterEvent.at.desc(), ClusterEvent.id.desc())
+        .limit(last)
+    )
     return tuple(
         Event(e.at, e.kind, None if e.other_id is None else cluster_id(e.other_id), e.signature_id, e.detail)
-        for e in session.scalars(query)
+        for e in reversed(session.scalars(query).all())
     )

@@ -132,6 +132,15 @@ def cluster_list(
     return tuple(rows[:limit])
 
 
+def cluster_row(session: Session, number: int) -> ClusterRow | None:
+    """Return one cluster as the list has it, whatever became of it; ``None`` where there never was one."""
+    cluster = session.get(Cluster, number)
+    if cluster is None:
+        return None
+    members = session.scalar(select(func.count()).where(Signature.cluster_id == number)) or 0
+    return _cluster_row(cluster, members, _spans(session, Filters(cluster=number)).get(number, []))
+
+
 def sources(session: Session, *, problems_only: bool = False, limit: int = 1000) -> tuple[SourceRow, ...]:
     """Return the sources of the ledger, the last read first."""
     query = select(Source).order_by(Source.last_night_id.desc(), Source.id).limit(limit)
