@@ -13,6 +13,7 @@ import typer
 HOMES: tuple[tuple[str, tuple[str, ...]], ...] = (
     ("cli_night", ("nightly",)),
     ("cli_attempts", ("attempts",)),
+    ("cli_quarantine", ("quarantine",)),
     ("cli_records", ("classify", "group")),
     ("cli_read", ("classes", "clusters", "trends", "dashboard")),
     ("cli_show", ("show",)),
