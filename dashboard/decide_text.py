@@ -80,6 +80,13 @@ def sentence(row: Taken) -> str:
     return f"Decision {row.number}: {what(row)}."
 
 
+def entry(row: Taken) -> str:
+    """Say it as a list of decisions does: its number, day, who, what, why, and what became of it."""
+    undone = "" if row.undone_by is None else f" (undone by {row.undone_by})"
+    why = f": {row.why}" if row.why else ""
+    return f"{row.number}  {row.at:%Y-%m-%d} {row.who}: {what(row)}{why}{undone}"
+
+
 def undone_sentence(row: Taken, back: Taken) -> str:
     """Say of an undo what it took back."""
     return f"Decision {row.number}: undo of {back.number}, {what(back)}."
