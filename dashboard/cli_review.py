@@ -123,6 +123,8 @@ def _word(override: str | None, who: str | None, why: str | None) -> Word | None
         verdict = Verdict(override.upper().replace("NOGO", Verdict.NO_GO))
     except ValueError as error:
         raise UsageError(f"--override {override} is none of {', '.join(Verdict)}.") from error
+    if not (who or "").strip() or not (why or "").strip():
+        raise UsageError("An override needs a name and a reason: --who NAME --why TEXT. Both are shown for ever.")
     return word_of(verdict, who, why)
 
 

@@ -22,5 +22,5 @@ def word_of(verdict: Verdict, who: str | None, why: str | None) -> Word:
     from crashpath.dashboard.who import one_line, who_decides
 
     if not (who or "").strip() or not (why or "").strip():
-        raise UsageError("An override needs a name and a reason: --who NAME --why TEXT. Both are shown for ever.")
+        raise UsageError("An override needs a name and a reason: both are shown for ever.")
     return Word(verdict, who_decides(who), one_line(why or "", "--why"))

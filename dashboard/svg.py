@@ -86,7 +86,7 @@ def rates_over_days(series: Sequence[Series], limit: float | None, words: Words,
     most = max(place.values())
     x = Scale(0, max(most, 1), left + 8, right - 8)
     y = Scale(
-        0, _top([point.value or 0 for point in known], [point.high or 0 for point in known], limit), top + plot, top
+        0, axis_top([point.value or 0 for point in known], [point.high or 0 for point in known], limit), top + plot, top
     )
     height = top + plot + 24 + 15 * len(series) + 6
     body = [*_legend(series, width), *_levels(y, left, right)]
@@ -108,7 +108,7 @@ def whiskers(rows: Sequence[Whisker], limit: float | None, words: Words, width: 
     values = [one for row in rows for one in (row.value, row.before) if one is not None]
     left, top = name + 14, 26
     bottom = top + row * len(rows)
-    x = Scale(0, _top(values, [row.high or 0 for row in rows], limit), left, width - 24)
+    x = Scale(0, axis_top(values, [row.high or 0 for row in rows], limit), left, width - 24)
     body = [*_columns(x, top, bottom)]
     if limit is not None:
         at = x.at(limit)
@@ -140,7 +140,7 @@ def bars(rows: Sequence[Bar], words: Words, width: int) -> str:
     return whole(words, width, row * len(rows) + 8, body)
 
 
-def _top(values: Sequence[float], highs: Sequence[float], limit: float | None) -> float:
+def axis_top(values: Sequence[float], highs: Sequence[float], limit: float | None) -> float:
     """Return where an axis ends: above all rates and the limit, and above the intervals unless they dwarf the rates."""
     least = max(1.15 * max(values, default=0), 1.25 * (limit or 0))
     wide = max(highs, default=0)
@@ -182,7 +182,7 @@ def _dash(number: int) -> str:
 
 def _line(series: Series, xs: dict[date, float], y: Scale, number: int) -> Iterator[str]:
     dash = _dash(number)
-    for run in _runs(series.points):
+    for run in runs(series.points):
         over = [f"{xs[point.day]:.1f},{y.at(point.high or 0):.1f}" for point in run]
         under = [f"{xs[point.day]:.1f},{y.at(point.low or 0):.1f}" for point in reversed(run)]
         if len(run) > 1:
@@ -204,7 +204,7 @@ def _line(series: Series, xs: dict[date, float], y: Scale, number: int) -> Itera
             )
 
 
-def _runs(points: Sequence[Point]) -> Iterator[list[Point]]:
+def runs(points: Sequence[Point]) -> Iterator[list[Point]]:
     """Yield days in a row that have a rate: a line does not bridge days of which nothing is known."""
     run: list[Point] = []
     for point in sorted(points, key=lambda one: one.day):
