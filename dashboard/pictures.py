@@ -1,4 +1,7 @@
-"""Pictures of the pages, from frames; colours that the colour-blind can tell apart (Okabe and Ito, 2008)."""
+"""Pictures of the pages, from frames; colours that the colour-blind can tell apart (Okabe and Ito, 2008).
+
+Each reads on a bright ground and on a dark one, so that black, the last one of theirs, is a purple here.
+"""
 
 from __future__ import annotations
 
@@ -14,9 +17,10 @@ from crashpath.ingest.classes import CLASSES, HEADLINES, UNCLASSIFIED
 GREY = "#999999"
 HEADLINE_COLOURS = dict(zip(HEADLINES, ("#0072B2", "#E69F00", "#009E73", "#CC79A7", GREY), strict=True))
 """A headline has one colour in every picture; *other* is grey, whatever is in it has a colour of its own."""
-OWN = ("#56B4E9", "#D55E00", "#F0E442", "#000000")
-COHORT_COLOURS = ("#332288", "#88CCEE", "#117733", "#DDCC77", "#CC6677", "#882255")
-"""Releases and platforms: none of the colours that stand for a headline or a class (Tol, 2021)."""
+OWN = ("#56B4E9", "#D55E00", "#F0E442", "#8A63B5")
+COHORT_COLOURS = ("#4477AA", "#EE6677", "#228833", "#998800", "#AA3377", "#2299BB")
+"""Releases and platforms: none of the colours that stand for a headline or a class (Tol, 2021, the light ones darker:
+a line has a contrast of about 3 to 1 on either ground)."""
 PATTERNS = ("", "/", ".", "x")
 ORDER = (*HEADLINES, *(one.id for one in CLASSES), UNCLASSIFIED)
 """Names in the order in which they are always shown."""
@@ -40,21 +44,6 @@ def bars_by_day(frame: pd.DataFrame, by: str) -> go.Figure:
         pattern_shape_map={name: look.pattern for name, look in looks.items()},
     )
     figure.update_xaxes(tickformat="%d %b\n%Y", dtick=DAY_MS if frame["day"].nunique() <= MOST_TICKS else None)
-    return _plain(figure)
-
-
-def bars_by_cohort(frame: pd.DataFrame, cohort: str) -> go.Figure:
-    """Grouped bars of crashes by headline. ``frame`` has the columns ``cohort``, headline and crashes."""
-    figure = px.bar(
-        frame,
-        x=cohort,
-        y="crashes",
-        color="headline",
-        barmode="group",
-        category_orders={"headline": list(HEADLINES)},
-        color_discrete_map=HEADLINE_COLOURS,
-    )
-    figure.update_xaxes(type="category")  # a release such as 2026.10 is a name, not a number
     return _plain(figure)
 
 
