@@ -22,6 +22,9 @@ from crashpath.ingest.store_errors import StoreError, StoreMissing
 HERE = Path(__file__).parent
 PAGES = {
     "trends": ("Trends", ":material/show_chart:"),
+    "triage": ("Triage", ":material/checklist:"),
+    "map": ("Map", ":material/scatter_plot:"),
+    "review": ("Review", ":material/gavel:"),
 }
 """Pages by the name in their address, in the order of the menu; each is in the file ``NAME_page.py``."""
 READ_FIRST = "crashpath nightly LOGS…"
@@ -29,6 +32,11 @@ _FRESH = 2.0
 """Seconds for which a store is taken as unchanged."""
 _KEPT = 256
 """Most answers that are kept for all sessions together."""
+
+_SHOWN = "page that is shown"
+_ARRIVED = "came by a link of this page"
+_HERE = "here"
+"""Parameter of links to the page that they stand on."""
 
 _T = TypeVar("_T")
 
@@ -54,11 +62,16 @@ def navigation(first: str = "trends") -> None:
         st.Page(_file(name), title=title, icon=icon, url_path=name, default=name == first)
         for name, (title, icon) in PAGES.items()
     ]
-    st.navigation(pages).run()
+    shown = st.navigation(pages)
+    st.session_state[_SHOWN] = shown.url_path or first
+    shown.run()
 
 
 def framed(title: str, draw: Callable[[Look], None]) -> None:
     """Show a page; a store that is empty, missing or broken is explained in a sentence with what to do."""
+    st.session_state[_ARRIVED] = bool(st.query_params.get(_HERE))
+    if arrived():
+        del st.query_params[_HERE]  # which writes the address anew, in the browser too
     st.title(title)
     try:
         settings = load_settings()
@@ -68,6 +81,11 @@ def framed(title: str, draw: Callable[[Look], None]) -> None:
     except (StoreError, SettingsError) as error:
         _forget()
         st.error(as_markdown(str(error)), icon=":material/error:")
+
+
+def arrived() -> bool:
+    """Whether a link on this page led to this view of it: what its address does not name is not asked for any more."""
+    return bool(st.session_state.get(_ARRIVED))
 
 
 def nothing_yet() -> None:
@@ -86,7 +104,12 @@ def kept(look: Look, read: Callable[..., _T], *asked: Any) -> _T:
 
 
 def link(page: str, label: str, *, icon: str | None = None, help: str | None = None, **asked: str) -> None:
-    """Show a link to a page, opened at a view: ``asked`` are the parameters of its address. ``label`` is plain text."""
+    """Show a link to a page, opened at a view: ``asked`` are the parameters of its address. ``label`` is plain text.
+
+    A link to the page that it stands on would leave the address as it was: a parameter makes the page write it.
+    """
+    if st.session_state.get(_SHOWN) == page:
+        asked[_HERE] = "1"
     st.page_link(_file(page), label=as_markdown(label), icon=icon, help=help, query_params=asked)
 
 
