@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import textwrap
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
 
-from crashpath.dashboard.decide_text import muted, resolved, what
+from crashpath.dashboard.decide_text import entry, muted, resolved
 from crashpath.dashboard.inert import inert
+from crashpath.dashboard.joined_text import joined, terms_words
 from crashpath.dashboard.lineage_text import happened
 from crashpath.dashboard.nearness import Near
 from crashpath.dashboard.plurals import many
@@ -20,13 +20,6 @@ from crashpath.ingest.signature import explain
 WIDTH = 80
 MARKS = {Role.ROOT: "> ", Role.CASCADE: "~ ", Role.CONFIRMATION: "+ ", Role.CONTEXT: "  "}
 STYLES = {Role.ROOT: "bold", Role.CASCADE: "dim", Role.CONFIRMATION: "cyan", Role.CONTEXT: ""}
-JOINED = {
-    "birth": "began this cluster or came in together with the first one",
-    "join": "joined this cluster, which was there before",
-    "recluster": "came here when clusters were formed anew",
-    "person": "was put here by a person",
-}
-"""What the store calls the ways into a cluster, in words."""
 MOST_LINES = 40
 MOST_CHARACTERS = 400
 MOST_SIGNATURES = 10
@@ -103,12 +96,17 @@ def _wrapped(text: str, indent: str = "", first: str | None = None) -> Iterator[
 
 
 def _class(found: ClusterDetail) -> Iterator[Line]:
+    yield class_words(found), ""
+    for reason in found.evidence:
+        yield from _wrapped(f"because {inert(reason)}", "    ", "  ")
+
+
+def class_words(found: ClusterDetail) -> str:
+    """Say which class a cluster has, and who gave it that."""
     row = found.row
     by = {"person": "a person", "rule": "a rule", "classifier": "the classifier"}.get(row.class_by, row.class_by)
     chance = "" if row.probability is None else f", probability {row.probability:.2f}"
-    yield f"class {row.failure_class}, given by {by}{chance}", ""
-    for reason in found.evidence:
-        yield from _wrapped(f"because {inert(reason)}", "    ", "  ")
+    return f"class {row.failure_class}, given by {by}{chance}"
 
 
 def _seen(found: ClusterDetail) -> Iterator[Line]:
@@ -166,52 +164,16 @@ def _tree(one: SignatureDetail) -> Iterator[Line]:
 
 def _joined(one: SignatureDetail, indent: str) -> Iterator[Line]:
     """How a signature came to its cluster, and what it was compared with."""
-    if one.joined_by is None:
-        yield f"{indent}the next night puts it into one", ""
-        return
-    words = JOINED.get(one.joined_by, one.joined_by)
-    why = one.why or {}
-    if one.joined_by == "person":  # what it was compared with before may be in another cluster now
-        yield from _wrapped(words, indent + "  ", indent)
-        return
-    yield from _wrapped(words + _compared(one, why), indent + "  ", indent)
-    if said := _in_short(one, why):
-        yield from _wrapped(f"in short: {inert(said)}", indent + "    ", indent + "  ")
-    yield from _terms(why.get("shared"), why.get("differing"), indent + "  ")
+    told = joined(one)
+    yield from _wrapped(told.how, indent + "  ", indent)
+    if told.why:
+        yield from _wrapped(inert(told.why), indent + "    ", indent + "  ")
+    yield from _terms(told.terms, indent + "  ")
 
 
-def _in_short(one: SignatureDetail, why: Mapping[str, Any]) -> str:
-    if one.joined_by == "birth" and not why.get("exemplar"):
-        return "no cluster was known before" if why else ""
-    if _born_near(one, why):
-        return "near that one, but its cluster as a whole did not take it"
-    return str(why.get("words") or "")
-
-
-def _born_near(one: SignatureDetail, why: Mapping[str, Any]) -> bool:
-    """Whether one that began a cluster is as near its nearest as one that joins: the cluster of that is tighter."""
-    distance, limit = why.get("distance"), why.get("threshold")
-    if one.joined_by != "birth" or not why.get("exemplar"):
-        return False
-    return isinstance(distance, int | float) and isinstance(limit, int | float) and distance <= limit
-
-
-def _compared(one: SignatureDetail, why: Mapping[str, Any]) -> str:
-    nearest, distance, limit = why.get("exemplar"), why.get("distance"), why.get("threshold")
-    if not nearest or not isinstance(distance, int | float):
-        return ""
-    allowed = ""
-    if isinstance(limit, int | float) and not _born_near(one, why):
-        allowed = f" (joins up to {limit:.2f})"
-    place = "nearest outside it" if one.joined_by == "birth" else "nearest in it"
-    apart = "contradicts it" if distance > 1 else f"at distance {distance:.2f}"
-    return f"; {place}: {nearest} {apart}{allowed}"
-
-
-def _terms(shared: object, differing: object, indent: str) -> Iterator[Line]:
-    for name, terms in (("both have", shared), ("only one has", differing)):
-        if isinstance(terms, list | tuple) and terms:
-            yield from _wrapped(f"{name}: {inert(', '.join(map(str, terms)))}", indent + "  ", indent)
+def _terms(terms: Iterable[str], indent: str) -> Iterator[Line]:
+    for words in terms:
+        yield from _wrapped(inert(words), indent + "  ", indent)
 
 
 def _near(near: Sequence[Near]) -> Iterator[Line]:
@@ -222,7 +184,7 @@ def _near(near: Sequence[Near]) -> Iterator[Line]:
         yield from _wrapped(inert(f"{one.cluster} at distance {one.distance:.2f}: {one.label}"), "    ", "  ")
         if one.contradicts:
             yield from _wrapped(f"never one with it: {inert('; '.join(one.contradicts))}", "      ", "    ")
-        yield from _terms(one.shared, one.differing, "    ")
+        yield from _terms(terms_words(one.shared, one.differing), "    ")
 
 
 def _lineage(events: Sequence[Event]) -> Iterator[Line]:
@@ -240,7 +202,4 @@ def _decisions(decisions: Sequence[Taken]) -> Iterator[Line]:
         return
     yield from _heading("what people decided")
     for row in decisions:
-        undone = "" if row.undone_by is None else f" (undone by {row.undone_by})"
-        why = f": {row.why}" if row.why else ""
-        told = f"{row.number}  {row.at:%Y-%m-%d} {row.who}: {what(row)}{why}{undone}"
-        yield from _wrapped(inert(told), "      ", "  ")
+        yield from _wrapped(inert(entry(row)), "      ", "  ")
