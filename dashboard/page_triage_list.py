@@ -11,7 +11,7 @@ import streamlit as st
 from crashpath.dashboard.marks import Marks
 from crashpath.dashboard.page_frame import link
 from crashpath.dashboard.page_text import as_markdown, one_line
-from crashpath.dashboard.page_triage_pick import Picked, clear_link
+from crashpath.dashboard.page_triage_pick import Picked
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.triage_html import row_html
 from crashpath.dashboard.triage_view import Known, Listing, Muted, Row
@@ -60,7 +60,6 @@ def show_night(marks: Marks, now: datetime) -> None:
 def show_totals(listing: Listing, known: Known, picked: Picked) -> None:
     """Say what is listed, and of what."""
     st.caption(as_markdown(f"{' · '.join(picked.words)}: {total_words(listing, known.clusters)}", 1000))
-    clear_link()
 
 
 def show_rows(listing: Listing, picked: Picked, now: datetime) -> None:

@@ -9,7 +9,7 @@ from urllib.parse import parse_qsl, urlencode
 
 import streamlit as st
 
-from crashpath.dashboard.page_frame import link
+from crashpath.dashboard.page_frame import arrived, link
 from crashpath.dashboard.page_text import as_markdown, one_line
 from crashpath.dashboard.triage_view import Asked, Known
 from crashpath.dashboard.triage_words import MARKS
@@ -58,6 +58,10 @@ class Options:
 
 def pick(options: Options, last: date) -> Picked:
     """Show the pickers; ``last`` is the last of the days that are counted back from."""
+    if arrived():
+        for name in FILTERS:
+            if name not in st.query_params and name in st.session_state:
+                del st.session_state[name]
     unknown: list[str] = []
     known = options.known
     with st.container(horizontal=True, vertical_alignment="bottom"):
@@ -65,6 +69,8 @@ def pick(options: Options, last: date) -> Picked:
             "Search in root lines", key="search", bind="query-params", placeholder="a text, or C-0042", width=320
         )
         slot = st.popover(_label(), icon=":material/filter_list:")
+        if _address():
+            link("triage", "Clear all filters", icon=":material/filter_list_off:")
     with slot, st.container(horizontal=True):
         mark = _one("Mark", "mark", tuple(MARKS), unknown)
         cohort = {name: _one(name.capitalize(), name, options.of(name), unknown) for name in _COHORT}
@@ -112,12 +118,6 @@ def pick(options: Options, last: date) -> Picked:
 def way_back() -> dict[str, str]:
     """Return the filters of the list that led here."""
     return {name: value for name, value in parse_qsl(st.query_params.get("back", "")) if name in FILTERS}
-
-
-def clear_link() -> None:
-    """Offer the list without any filter, where there is one."""
-    if _address():
-        link("triage", "Clear all filters", icon=":material/filter_list_off:")
 
 
 def _address() -> tuple[tuple[str, str], ...]:

@@ -5,7 +5,7 @@ Texts take the theme's own colour; grounds are tints that are seen in light and 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 
 from crashpath.dashboard.page_text import as_html, one_line
@@ -55,6 +55,16 @@ def row_html(row: Row, now: datetime) -> str:
     told = [row.mark.words] if row.mark and row.mark.kind != "new" else []
     line = _text(" · ".join([*told, *standing_words(row, now)]), _SOFT, 400)
     return f'<div style="{_GRID}">{facts}</div>' + (f'<div style="font-size: .85rem">{line}</div>' if line else "")
+
+
+def facts_html(facts: Sequence[tuple[str, str]], most: int = 300) -> str:
+    """Return facts under their names, in cells that flow. Both are plain text."""
+    small = f"{_SOFT}; font-size: .8em"
+    cells = (
+        f'<div style="{_CELL}"><div style="{small}">{as_html(name)}</div>{_text(value, "", most)}</div>'
+        for name, value in facts
+    )
+    return f'<div style="{_GRID}; row-gap: .6rem">{"".join(cells)}</div>'
 
 
 def mark_chip(kind: str) -> str:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 import streamlit as st
 
 from crashpath.dashboard.marks import Marks, marks_key, read_marks, rules_of
+from crashpath.dashboard.page_cluster import draw_cluster
+from crashpath.dashboard.page_crash import draw_crash
 from crashpath.dashboard.page_frame import Look, framed, kept, nothing_yet
 from crashpath.dashboard.page_triage_list import show_crashes, show_night, show_rows, show_totals
 from crashpath.dashboard.page_triage_pick import Options, Picked, pick
@@ -27,6 +29,15 @@ def draw(look: Look) -> None:
         nothing_yet()
         return
     marks = marks_of(look)
+    if crash := st.query_params.get("crash"):
+        draw_crash(look, crash)
+    elif cluster := st.query_params.get("cluster"):
+        draw_cluster(look, cluster, marks, now)
+    else:
+        _lists(look, known, marks, now)
+
+
+def _lists(look: Look, known: Known, marks: Marks, now: datetime) -> None:
     show_night(marks, now)
     last = min(known.last_day, now.date())
     picked = pick(Options(known, tuple((name, kept(look, values, name)) for name in _PICKED)), last)
