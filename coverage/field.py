@@ -165,11 +165,13 @@ def last_drills(
     Drills before ``since`` and after ``until`` are none.
     """
     query = (
-        select(Drill, CoverageRun.detail)
-        .join(CoverageRun, CoverageRun.id == Drill.run_id)
+        select(
+            Drill.model_hash, Drill.run_id, Drill.failure_class, Drill.fault, Drill.phase, Drill.isolation,
+            Drill.passed, Drill.at,
+        )
         .where(Drill.path == Which.MAIN)
         .order_by(Drill.at, Drill.id)
-    )
+    )  # fmt: skip
     if model_hash is not None:
         query = query.where(Drill.model_hash == model_hash)
     if release is not None:
@@ -178,12 +180,18 @@ def last_drills(
         query = query.where(Drill.at >= since)
     if until is not None:
         query = query.where(Drill.at <= until)
+    policies = policies_of_runs(session)
     last: dict[tuple[str, ...], Last] = {}
-    for drill, detail in session.execute(query):
-        policy = str((detail or {}).get("policy"))
+    for drill in session.execute(query):
+        policy = policies.get(drill.run_id)
         if policy in IN_USE:
-            series = (drill.model_hash, drill.fault, drill.phase, drill.isolation, policy)
-            last[series] = Last(
-                drill.failure_class, drill.fault, drill.phase, drill.isolation, policy, drill.passed, drill.at
-            )
+            told = (drill.failure_class, drill.fault, drill.phase, drill.isolation)
+            last[(drill.model_hash, *told[1:], policy)] = Last(*told, policy, drill.passed, drill.at)
     return tuple(last.values())
+
+
+def policies_of_runs(session: Session) -> dict[int | None, str]:
+    """Return the policy of the drills of each run, by the run's id; what is told once is read once."""
+    policy = CoverageRun.detail["policy"].as_string()
+    query = select(CoverageRun.id, policy).where(select(Drill.id).where(Drill.run_id == CoverageRun.id).exists())
+    return {run: str(told) for run, told in session.execute(query)}

@@ -59,7 +59,7 @@ def _lines(report: Report, before: Report | None) -> Iterator[str]:
         share = percent(ratio)
         note = f"was {was[name]}" if name in was else what
         yield f"{name:<29}{ratio.covered:>6} of {ratio.total:<6}{share:>9}  {note}".rstrip()
-    yield from _placed(report)
+    yield from placed_words(report)
     yield from shipped_words(report)
     yield from (f"problem: {told}" for told in report.problems())
     yield from apart_words(report)
@@ -85,7 +85,8 @@ def rows(report: Report) -> Iterator[tuple[str, Ratio, str]]:
         yield "shapes of production", shapes, "buckets that were exercised"
 
 
-def _placed(report: Report) -> Iterator[str]:
+def placed_words(report: Report) -> Iterator[str]:
+    """Yield where the nodes of the main path ran, and which of them ran where nobody asked for."""
     placed = report.placed()
     if placed is None:
         return

@@ -184,13 +184,14 @@ def field_lines(rows: Sequence[FieldRow], model: str, days: int) -> Iterator[str
         for part in row.parts:
             yield (
                 f"{row.failure_class:16} {part.phase:8} {part.crashes:>8,} {percent(part.share):>7}  "
-                f"{_standing(part, row.checks)}"
+                f"{standing_words(part, row.checks)}"
             )
     found = shares(rows)
     yield " · ".join(f"{percent(found[one])} {one}" for one in Standing)
 
 
-def _standing(part: FieldPart, checks: Sequence[str]) -> str:
+def standing_words(part: FieldPart, checks: Sequence[str]) -> str:
+    """What stands against a class in a phase: how many drills passed, which checks look for it, what is red."""
     red = f", {many(part.red, 'drill')} red" if part.red else ""
     match part.standing:
         case Standing.CONTAINED:

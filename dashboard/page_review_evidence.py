@@ -77,7 +77,7 @@ def _main(review: Review, unit: UnitReport) -> None:
 
 def _figure(measure: Measure, compared: Compared, unit: str) -> None:
     difference = compared.difference
-    with st.container(border=True, width=280):
+    with st.container(border=True, width=245):
         st.metric(
             str(measure),
             words.rate_words(compared.release),

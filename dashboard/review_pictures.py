@@ -16,8 +16,10 @@ RELEASE, BASELINE = "#5566CC", "#CC6677"
 """Of the reviewed release and its baseline, as in the report; both can be told from white and from black."""
 LIMIT = "#888888"
 _BAND = 0.2
-_ROW, _PAIR = 46, 58
+_ROW, _PAIR = 54, 68
 """Pixels of a row whose name stands above it, so that names have room on a telephone; with a second bar."""
+_BELOW = 0.15
+"""By so much of a row its marks stand below the middle: above them is the name."""
 _MARGIN = {"l": 8, "r": 16, "t": 8, "b": 8}
 _UNTOLD = -0.06
 """Where failures of days without a rate stand: this share of the axis below zero."""
@@ -82,12 +84,12 @@ def whiskers(cohorts: Cohorts) -> go.Figure:
     known = [(place, row) for place, row in enumerate(rows) if row.value is not None]
     before = [(place, row.before, row.name) for place, row in known if row.before is not None]
     figure.add_scatter(
-        x=[one for _, one, _ in before], y=[place for place, _, _ in before], name="baseline", mode="markers",
+        x=[one for _, one, _ in before], y=[place + _BELOW for place, _, _ in before], name="baseline", mode="markers",
         marker={"symbol": "line-ns", "size": 16, "line": {"width": 3, "color": BASELINE}},
         hovertext=[f"{as_label(name)}<br>baseline: {percent(one)}" for _, one, name in before], hoverinfo="text",
     )  # fmt: skip
     figure.add_scatter(
-        x=[row.value for _, row in known], y=[place for place, _ in known], name="release", mode="markers",
+        x=[row.value for _, row in known], y=[place + _BELOW for place, _ in known], name="release", mode="markers",
         error_x={
             "type": "data", "symmetric": False, "color": RELEASE, "thickness": 2, "width": 4,
             "array": [(row.high or 0) - (row.value or 0) for _, row in known],
@@ -113,10 +115,10 @@ def bars(shares: Shares, colour: str | None = None) -> go.Figure:
     figure = go.Figure()
     for then in (True, False) if pairs else (False,):
         figure.add_bar(
-            y=[place + (0 if not pairs else -0.05 if then else 0.25) for place in range(len(rows))],
+            y=[place + (_BELOW if not pairs else 0.02 if then else 0.28) for place in range(len(rows))],
             x=[(row.before if then else row.share) or 0 for row in rows],
             text=[as_label(row.words_before if then else row.words) for row in rows],
-            orientation="h", textposition="outside", cliponaxis=False, width=0.26 if pairs else 0.4,
+            orientation="h", textposition="outside", cliponaxis=False, width=0.25 if pairs else 0.36,
             name="baseline" if then else "release",
             marker={
                 "color": [colour or row.colour for row in rows],

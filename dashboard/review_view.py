@@ -14,7 +14,7 @@ from crashpath.dashboard.intervals import rate
 from crashpath.dashboard.policy import Policy
 from crashpath.dashboard.review import review_as_counted
 from crashpath.dashboard.review_looks import as_it_would_stand
-from crashpath.dashboard.review_model import Review
+from crashpath.dashboard.review_model import Review, Verdict
 from crashpath.dashboard.review_tables import MOST_NAME, Column, Table
 from crashpath.dashboard.review_words import (
     NONE,
@@ -29,6 +29,9 @@ from crashpath.ingest.failed_read import releases
 from crashpath.ingest.reviews import Overridden, Seen, looks, newest_looks, overrides
 from crashpath.ingest.schema import UNKNOWN
 from crashpath.ingest.tables_evidence import Attempts
+
+SIGNS = {Verdict.GO: "✓", Verdict.NO_GO: "✗", Verdict.HOLD: "‖"}
+"""Signs of verdicts in tables, where there is no colour."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -130,6 +133,6 @@ def _row(offer: Offer, seen: Seen | None, words: Sequence[Overridden]) -> tuple[
     standing = [one for one in words if not one.undone]
     word = f"{standing[-1].verdict} by {clean(standing[-1].who, 80)}" if standing else NONE
     return (
-        name, seen.verdict, stamp(seen.at), against, rate_words(found), interval_words(found) or NONE, counts, word,
-        told,
+        name, f"{SIGNS[Verdict(seen.verdict)]} {seen.verdict}", stamp(seen.at), against, rate_words(found),
+        interval_words(found) or NONE, counts, word, told,
     )  # fmt: skip
