@@ -12,7 +12,7 @@ import streamlit as st
 from crashpath.clustering.places import FEWEST
 from crashpath.dashboard.map_pictures import ringed, the_map
 from crashpath.dashboard.map_view import MapView, OnMap
-from crashpath.dashboard.page_frame import PAGES, READ_FIRST, Look, link
+from crashpath.dashboard.page_frame import READ_FIRST, Look, link
 from crashpath.dashboard.page_text import as_markdown
 from crashpath.dashboard.plurals import many
 
@@ -90,8 +90,7 @@ def listed(clusters: Sequence[OnMap], asked: Mapping[str, str]) -> None:
     label = f"Open {'these' if len(some) > 1 else 'it'} in triage"
     if len(some) < len(clusters):
         label = f"Open the {len(some)} largest in triage"
-    if "triage" in PAGES:
-        link("triage", label, icon=":material/checklist:", clusters=",".join(some), **asked)
+    link("triage", label, icon=":material/checklist:", clusters=",".join(some), **asked)
     st.dataframe(frame, hide_index=True, width="stretch", alt="Clusters on the map")
     if len(frame) < len(clusters):
         st.caption(f"The {len(frame):,} with most crashes of {many(len(clusters), 'cluster')}.")
@@ -127,5 +126,4 @@ def no_map(view: MapView) -> None:
             f"(at least {FEWEST} different texts are needed): `{READ_FIRST}`",
             icon=":material/info:",
         )
-    if "triage" in PAGES:
-        link("triage", "See the clusters as a list", icon=":material/checklist:")
+    link("triage", "See the clusters as a list", icon=":material/checklist:")

@@ -17,6 +17,7 @@ import socket
 import threading
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from functools import lru_cache
 from pathlib import Path
@@ -158,6 +159,29 @@ def holder_of(session: Session, name: str = "night") -> str | None:
     """Return who holds the lease, in words, or ``None``."""
     row = session.scalar(select(Row).where(Row.name == name))
     return None if row is None else _holder(row)
+
+
+@dataclass(frozen=True, slots=True)
+class Held:
+    """Who holds a lease, since when, and when it was last heard of (UTC). ``alive``: it may be at work.
+
+    ``gone``: its process has ended, which is known only where it would be seen from here.
+    """
+
+    holder: str
+    since: datetime
+    heard: datetime
+    alive: bool
+    gone: bool
+
+
+def held(session: Session, now: datetime, name: str = "night") -> Held | None:
+    """Return who holds the lease; ``None`` where nobody does."""
+    row = session.scalar(select(Row).where(Row.name == name))
+    if row is None:
+        return None
+    gone = _is_gone(row)
+    return Held(_holder(row), row.acquired_at, row.heartbeat_at, row.expires_at > now and not gone, gone)
 
 
 def _holder(row: Row) -> str:

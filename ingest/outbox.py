@@ -133,6 +133,29 @@ def waiting(session: Session, place: str) -> int:
     return session.scalar(query) or 0
 
 
+@dataclass(frozen=True, slots=True)
+class Standing:
+    """What one place was told: things that ``wait``, that are ``uncertain`` (claimed and never settled), and ``told``.
+
+    ``last`` is when something was last told there (UTC).
+    """
+
+    place: str
+    waiting: int
+    uncertain: int
+    told: int
+    last: datetime | None
+
+
+def standings(session: Session, *, limit: int = 50) -> tuple[Standing, ...]:
+    """Return how it stands with each place that was ever told something, or has something waiting; the file first."""
+    waits, sent, told = (func.count().filter(Told.state == state) for state in ("waiting", "sending", "told"))
+    last = func.max(Told.told_at).filter(Told.state == "told")
+    query = select(Told.place, waits, sent, told, last).where(Told.kind != BEGUN).group_by(Told.place)
+    rows = session.execute(query.order_by(Told.place != FILE, Told.place).limit(limit))
+    return tuple(Standing(place, w, s, t, at) for place, w, s, t, at in rows)
+
+
 def uncertain(session: Session, place: str, *, before: datetime) -> int:
     """Return how many things were claimed before ``before`` and never settled, with nothing told since."""
     last = session.scalar(select(func.max(Told.told_at)).where(Told.place == place, Told.state == "told"))

@@ -40,9 +40,14 @@ class StoreSize:
 
 
 def store_bytes(session: Session) -> int:
-    """Return the bytes of the store on disk, or of its database on a server."""
-    file, log = _bytes(session)
-    return file + (log or 0)
+    """Return the bytes of all that the store holds: of its pages, wherever they are, or of its database on a server.
+
+    Unlike the files, this does not swell while a night writes.
+    """
+    if session.connection().dialect.name != "sqlite":
+        return _bytes(session)[0]
+    pages, length = (session.scalar(text(f"PRAGMA {name}")) or 0 for name in ("page_count", "page_size"))
+    return int(pages) * int(length)
 
 
 def store_size(session: Session) -> StoreSize:
