@@ -25,6 +25,7 @@ PAGES = {
     "triage": ("Triage", ":material/checklist:"),
     "map": ("Map", ":material/scatter_plot:"),
     "review": ("Review", ":material/gavel:"),
+    "ingest": ("Ingest health", ":material/monitor_heart:"),
 }
 """Pages by the name in their address, in the order of the menu; each is in the file ``NAME_page.py``."""
 READ_FIRST = "crashpath nightly LOGS…"
