@@ -154,7 +154,7 @@ def _with_text(session: Session, number: int) -> dict[str, str]:
     kept = select(Exemplar.id).where(Exemplar.signature_id == Signature.id).exists()
     query = select(Signature.id, Signature.text).where(Signature.cluster_id == number, kept).order_by(Signature.id)
     for condition in ([Signature.is_exemplar], []):
-        found = dict(session.execute(query.where(*condition).limit(_LOOKED_AT)).tuples().all())
+        found = dict(session.execute(query.where(*condition).limit(_LOOKED_AT)).all())
         if found:
             return found
     return {}

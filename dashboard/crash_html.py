@@ -72,7 +72,7 @@ def cut_words(text: str, root_line: int, most: int = MOST_LINES) -> str:
     """Say what is not shown of a text; empty where all of it is."""
     first, shown, behind = window(text, root_line, most)
     long = sum(len(line) > MOST_CHARACTERS for line in shown)
-    told = [f"{many(first + behind, 'line')} of {many(first + behind + len(shown), 'line')}"] if first + behind else []
+    told = [f"{first + behind:,} of {many(first + behind + len(shown), 'line')}"] if first + behind else []
     told += [f"what {many(long, 'line')} have beyond {MOST_CHARACTERS} characters"] if long > 1 else []
     told += [f"what 1 line has beyond {MOST_CHARACTERS} characters"] if long == 1 else []
     return f"Not shown: {', and '.join(told)}." if told else ""

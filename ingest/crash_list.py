@@ -66,7 +66,7 @@ def newest_crashes(session: Session, filters: Filters, of: ClusterFilter, limit:
         .order_by(Crash.day.desc(), Crash.at.desc(), Crash.id.desc())
         .limit(limit)
     )  # fmt: skip
-    return tuple(_row(*row) for row in session.execute(query).tuples())
+    return tuple(_row(*row) for row in session.execute(query))
 
 
 def _row(
@@ -90,13 +90,13 @@ def _row(
 def _newest(session: Session, filters: Filters, of: ClusterFilter, limit: int) -> _Cells:
     """Return where the newest crashes stand: as many cells as crashes are wanted are enough, and the rest of a day."""
     query = select(CrashDaily.day, CrashDaily.signature_id).where(*_passing(filters, of))
-    found = list(session.execute(query.order_by(CrashDaily.day.desc()).limit(limit)).tuples())
+    found = list(session.execute(query.order_by(CrashDaily.day.desc()).limit(limit)))
     if len(found) == limit:
         last = found[-1][0]
         whole = select(CrashDaily.day, CrashDaily.signature_id).where(
             *_passing(replace(filters, since=last, until=last), of)
         )
-        found += session.execute(whole).tuples()
+        found += session.execute(whole)
     days = tuple(sorted({day for day, _ in found}))
     return _Cells(days, tuple(sorted({signature for _, signature in found})))
 
