@@ -73,7 +73,8 @@ def squares(grid: Grid) -> go.Figure:
             z=[[None if one is None else order.index(one.state) for one in row] for row in grid.squares],
             text=[["" if one is None else _in_square(one) for one in row] for row in grid.squares],
             hovertext=[["" if one is None else as_label(one.words, 300) for one in row] for row in grid.squares],
-            x=[as_label(one, 12) for one in grid.phases], y=list(range(len(grid.classes))), zmin=-0.5, zmax=len(order) - 0.5,
+            x=[as_label(one, 12) for one in grid.phases], y=list(range(len(grid.classes))),
+            zmin=-0.5, zmax=len(order) - 0.5,
             colorscale=[
                 step for place, one in enumerate(order)
                 for step in ([place / len(order), STATES[one]], [(place + 1) / len(order), STATES[one]])

@@ -222,7 +222,7 @@ def _back(seen: _Seen) -> Iterator[Thing]:
 
 def _fixed(seen: _Seen) -> Iterator[Thing]:
     for row in seen.rows:
-        if row.resolved_in and not _again(row, seen):
+        if row.resolved_in and row.resolved_in in seen.releases and not _again(row, seen):  # none that is to come
             words = f"marked as resolved in {row.resolved_in}, not seen in it or later"
             yield _thing("fixed", row, row.resolved_in, words)
     quiet = list(_steady(seen))

@@ -174,7 +174,7 @@ def _note(deciding: Deciding) -> None:
     key = field(deciding.key("note"), "")
     text = st.text_area(
         "Note", key=key, max_chars=LONGEST_NOTE, placeholder="What the next one should know", height=100,
-        help="Kept with its decision, below Take back. Secrets and addresses of people are replaced.",
+        help="Stands above these forms, and among the decisions. Secrets and addresses of people are replaced.",
     )  # fmt: skip
     if st.form_submit_button("Write note", icon=":material/edit_note:"):
 

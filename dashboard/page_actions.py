@@ -16,6 +16,7 @@ from crashpath.dashboard.decide_text import entry
 from crashpath.dashboard.page_action_state import DONE, FRESH, MOST, Deciding, attempt, field, typed
 from crashpath.dashboard.page_frame import Look, link
 from crashpath.dashboard.page_text import as_markdown
+from crashpath.dashboard.plurals import many
 from crashpath.dashboard.who import LONGEST
 from crashpath.ingest.decisions import Taken
 from crashpath.ingest.details import ClusterDetail
@@ -24,6 +25,8 @@ WHO = "who decides"
 """Where a session keeps who decides, on whatever page it is."""
 _LISTED = 10
 """Decisions that are shown at first."""
+_NOTES = 3
+"""Notes that are shown above the forms."""
 
 
 def actions(look: Look, found: ClusterDetail, decisions: Sequence[Taken]) -> None:
@@ -40,8 +43,9 @@ def _panel(look: Look, found: ClusterDetail, decisions: tuple[Taken, ...]) -> No
     deciding = Deciding(look, found, who, why)
     with said:
         _said(deciding)
+    _notes(decisions)
     if found.row.status == "active":
-        names = ("What it is", "How it stands", "Merge and split", f"Take back ({len(decisions):,})")
+        names = ("What it is", "How it stands", "Merge and split", f"Decisions ({len(decisions):,})")
         parts = (forms.what_it_is, forms.how_it_stands, forms.sides, lambda one: _decisions(one, decisions))
         for tab, show in zip(st.tabs(names, key="decide-tabs"), parts, strict=True):
             with tab:
@@ -81,6 +85,15 @@ def _said(deciding: Deciding) -> None:
                 link("triage", f"Go to {done.made}", icon=":material/arrow_forward:", cluster=done.made)
             for number in done.decisions:
                 _undo_button(deciding, number, f"Undo decision {number}", f"undo-just-{number}")
+
+
+def _notes(decisions: tuple[Taken, ...]) -> None:
+    """Show the last notes: they are what the next one should know."""
+    notes = [row for row in decisions if row.kind == "note" and row.undone_by is None]
+    for row in notes[-_NOTES:]:
+        st.markdown(f":material/sticky_note_2: {as_markdown(f'{row.value} ({row.who}, {row.at:%Y-%m-%d})', MOST)}")
+    if len(notes) > _NOTES:
+        st.caption(f"and {many(len(notes) - _NOTES, 'note')} before, among the decisions")
 
 
 def _decisions(deciding: Deciding, decisions: tuple[Taken, ...]) -> None:

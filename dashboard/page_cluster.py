@@ -36,6 +36,8 @@ from crashpath.ingest.store_errors import NoSuchThing
 from crashpath.ingest.trends import Count
 from crashpath.ingest.web_address import is_link
 
+_MOST_ID = 40
+"""Characters of what an address may call a cluster."""
 _MOST_TITLE = 120
 _MOST_LINES = 40
 """Lines of each of two texts; the crash's own page has more."""
@@ -49,7 +51,7 @@ def draw_cluster(look: Look, asked: str, marks: Marks, now: datetime) -> None:
     """Show the cluster that the address names."""
     link("triage", "Back to the list", icon=":material/arrow_back:", **way_back())
     try:
-        cluster = kept(look, read_cluster, asked)
+        cluster = kept(look, read_cluster, asked[:_MOST_ID])
     except NoSuchThing as missing:
         st.error(as_markdown(str(missing)), icon=":material/search_off:")
         return

@@ -24,6 +24,7 @@ PAGES = {
     "trends": ("Trends", ":material/show_chart:"),
     "triage": ("Triage", ":material/checklist:"),
     "map": ("Map", ":material/scatter_plot:"),
+    "coverage": ("Coverage", ":material/shield:"),
     "review": ("Review", ":material/gavel:"),
     "ingest": ("Ingest health", ":material/monitor_heart:"),
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from datetime import timedelta
 
 import streamlit as st
 
@@ -22,7 +23,10 @@ from crashpath.dashboard.trends_words import (
     no_rate_words,
     window_line,
 )
-from crashpath.ingest.trends import Filters
+from crashpath.ingest.trends import Dimension, Filters
+
+MOST_IN_ROW = 4
+"""Figures beside each other; more of them would be cut."""
 
 
 def filters_of(picked: Picked, **more: object) -> Filters:
@@ -45,15 +49,17 @@ def rates_for(look: Look, told: Told, picked: Picked, by: By, measure: Measure) 
 def figures_part(look: Look, told: Told, picked: Picked, rates: Rates | None) -> None:
     """Show the headline figures; where there are no rates, why, and what would tell them."""
     window = picked.window
-    counts = kept(look, read_crashes, "release", filters_of(picked, since=window.first))
-    crashes = sum(row.crashes for row in counts if row.day >= window.since)
-    alike = window.days == window.days_before  # counts of fewer days are no comparison
-    before = None if not alike else sum(row.crashes for row in counts if row.day < window.since)
+    by: Dimension = "release" if rates is not None else "class"  # without rates, classes are asked for anyway
+    counts = kept(look, read_crashes, by, filters_of(picked))
+    crashes, before = sum(row.crashes for row in counts), None
+    if window.days == window.days_before:  # counts of fewer days are no comparison
+        earlier = filters_of(picked, since=window.before, until=window.since - timedelta(days=1))
+        before = sum(row.crashes for row in kept(look, read_crashes, "release", earlier))
     if rates is not None:
         _show(figures_of(rates, crashes, before))
     else:
         st.info(_no_rate(told, picked), icon=":material/info:")
-        _show(count_figures(kept(look, read_crashes, "class", filters_of(picked)), crashes, before))
+        _show(count_figures(counts, crashes, before))
     st.caption(as_markdown(window_line(window)))
 
 
@@ -64,7 +70,9 @@ def _no_rate(told: Told, picked: Picked) -> str:
 
 
 def _show(figures: Sequence[Figure]) -> None:
-    for column, one in zip(st.columns(len(figures)), figures, strict=True):
+    wide = len(figures) if len(figures) <= MOST_IN_ROW else -(-len(figures) // 2)
+    places = [column for _ in range(0, len(figures), wide) for column in st.columns(wide)]
+    for column, one in zip(places, figures, strict=False):
         with column:
             st.metric(
                 one.label,

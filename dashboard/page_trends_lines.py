@@ -83,8 +83,9 @@ def _rates(look: Look, known: Known, told: Told, rates: Rates, picked: Picked) -
     window = picked.window.drawn(rates.days)
     figure = rate_lines(rates.lines, window)
     no_room = mark_releases(figure, _began(look, known, picked), window)
-    marks = marks_for(look, picked, window)
-    mark_clusters(figure, marks)
+    found = marks_for(look, known, picked, window)
+    marks = found or ()
+    mark_clusters(figure, marks, window)
     alt = f"{title} by UTC day with 95 % intervals, in {asked.unit}s, {window_words(picked.window)}, by {asked.by}"
     event = st.plotly_chart(
         figure, width="stretch", key="rate-lines", on_select="rerun", selection_mode="points", alt=alt,
@@ -93,7 +94,7 @@ def _rates(look: Look, known: Known, told: Told, rates: Rates, picked: Picked) -
     st.caption(
         as_markdown(" ".join(filter(None, (rate_caption(rates), gap_words(rates), impossible_words(rates)))), 2000)
     )
-    _releases_words(no_room)
+    _drawn_words(no_room, found)
     point = clicked(event)
     if point is not None and point[1].startswith(MARK_PREFIX):
         show_marked(marks, point[0], point[1].removeprefix(MARK_PREFIX))
@@ -130,11 +131,12 @@ def _marks_table(marks: Sequence[Mark]) -> None:
             st.caption(f"The first {MOST_MARKS:,} of {many(len(marks), 'mark')}.")
 
 
-def _releases_words(no_room: Sequence[str]) -> None:
+def _drawn_words(no_room: Sequence[str], marks: Sequence[Mark] | None) -> None:
+    told = ["Clusters that are new, regressed or spiking are still looked for."] if marks is None else []
     if no_room:
-        st.caption(
-            as_markdown(f"Dotted lines are first days of releases; without room for a line: {names_words(no_room)}.")
-        )
+        told.append(f"Dotted lines are first days of releases; without room for a line: {names_words(no_room)}.")
+    if told:
+        st.caption(as_markdown(" ".join(told)))
 
 
 def _behind_rate(look: Look, told: Told, rates: Rates, picked: Picked, day: str, name: str) -> None:
@@ -153,7 +155,7 @@ def _behind_rate(look: Look, told: Told, rates: Rates, picked: Picked, day: str,
 
 
 def _counts(look: Look, known: Known, picked: Picked, by: By) -> None:
-    dimension = cast("Dimension", "release" if by is By.NOTHING else by.value)
+    dimension = cast("Dimension", "class" if by is By.NOTHING else by.value)
     window = picked.window
     counts = counts_of(
         kept(look, read_crashes, dimension, filters_of(picked)), window.since, named=by is not By.NOTHING
@@ -165,15 +167,16 @@ def _counts(look: Look, known: Known, picked: Picked, by: By) -> None:
     drawn = window.drawn(day for day, _ in counts.counts)
     figure = bars_by_day(counts.counts, counts.names, drawn)
     no_room = mark_releases(figure, _began(look, known, picked), drawn)
-    marks = marks_for(look, picked, drawn)
-    mark_clusters(figure, marks)
+    found = marks_for(look, known, picked, drawn)
+    marks = found or ()
+    mark_clusters(figure, marks, drawn)
     event = st.plotly_chart(
         figure, width="stretch", key="count-bars", on_select="rerun", selection_mode="points", config=CONFIG,
         alt=f"Crashes by UTC day, {window_words(window)}, by {by}",
     )  # fmt: skip
     others = f" Under {OTHERS}: {names_words(counts.others)}." if counts.others else ""
     st.caption(as_markdown(f"Counts of crashes, not rates; days are UTC days.{others}", 2000))
-    _releases_words(no_room)
+    _drawn_words(no_room, found)
     point = clicked(event)
     if point is not None and point[1].startswith(MARK_PREFIX):
         show_marked(marks, point[0], point[1].removeprefix(MARK_PREFIX))

@@ -16,15 +16,24 @@ from crashpath.dashboard.page_trends_pick import Picked
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.trends_marks import Mark, read_days, read_passing
 from crashpath.dashboard.trends_model import Window
+from crashpath.dashboard.trends_view import Known
 
 MOST = 15
 MOST_IN_LINK = 100
 """Clusters that the address of a link names."""
 
 
-def marks_for(look: Look, picked: Picked, window: Window) -> tuple[Mark, ...]:
-    """Return the marks of a window, of clusters with crashes of what is picked."""
-    steady = replace(look, version=kept(look, marks_key))  # a night that only reads on changes no mark
+LARGE = 200_000
+"""Crashes from which on marks come after the pictures: they are looked for in every cluster's days."""
+_found: set[tuple[str, str]] = set()
+"""Stores, with their states, of which the marks were found since the server started: they are at hand."""
+
+
+def marks_for(look: Look, known: Known, picked: Picked, window: Window) -> tuple[Mark, ...] | None:
+    """Return the marks of a window, of clusters with crashes of what is picked; ``None`` where they come later."""
+    steady = _steady(look)
+    if known.stored > LARGE and _name(steady) not in _found:
+        return None
     last = kept(steady, read_marks, rules_of(look.settings))
     if last.night is None:
         return ()
@@ -35,6 +44,24 @@ def marks_for(look: Look, picked: Picked, window: Window) -> tuple[Mark, ...]:
         passing = kept(look, read_passing, filters_of(picked))
         found = tuple(one for one in found if one.cluster is None or one.cluster in passing)
     return found
+
+
+def find_marks(look: Look, known: Known) -> None:
+    """Look for the marks that the pictures were shown without, and show the page with them."""
+    steady = _steady(look)
+    if known.stored > LARGE and _name(steady) not in _found:
+        kept(steady, read_marks, rules_of(look.settings))
+        _found.add(_name(steady))
+        st.rerun()
+
+
+def _steady(look: Look) -> Look:
+    """Return a look that is another one only where marks may be: a night that only reads on changes none."""
+    return replace(look, version=kept(look, marks_key))
+
+
+def _name(look: Look) -> tuple[str, str]:
+    return look.settings.db, look.version
 
 
 def show_marked(marks: Sequence[Mark], day: str, kind: str) -> None:

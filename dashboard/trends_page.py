@@ -11,6 +11,7 @@ from crashpath.dashboard.page_text import as_markdown
 from crashpath.dashboard.page_trends_classes import classes_part
 from crashpath.dashboard.page_trends_figures import figures_part, rates_for
 from crashpath.dashboard.page_trends_lines import lines_part
+from crashpath.dashboard.page_trends_marks import find_marks
 from crashpath.dashboard.page_trends_pick import pick_page, say_unknown
 from crashpath.dashboard.review_model import Measure
 from crashpath.dashboard.trends_model import By
@@ -39,6 +40,7 @@ def draw(look: Look) -> None:
     stale = stale_words(kept(look, read_stale, window.since, window.until))
     for sentence in filter(None, (stale, later)):
         st.caption(as_markdown(sentence))
+    find_marks(look, known)
 
 
 framed("Trends", draw)

@@ -26,7 +26,7 @@ MOST_NAMED = 6
 """Clusters that a hover names; a click shows all."""
 _BAND = 0.18
 _BAND_OF_MANY = 0.1
-_HALF_DAY = timedelta(hours=12)
+_MANY_DAYS = 31
 _ROW = 30
 """Height of a bar, in pixels."""
 
@@ -57,7 +57,7 @@ def rate_lines(lines: Sequence[Line], window: Window, names: Mapping[str, str] |
             },
             mode="lines+markers", connectgaps=False, name=label, legendgroup=str(number),
             showlegend=len(lines) > 1, line={"color": colour, "width": 2},
-            marker={"color": colour, "size": 7, "symbol": SYMBOLS[number % len(SYMBOLS)]},
+            marker={"color": colour, "size": _size(7, window), "symbol": SYMBOLS[number % len(SYMBOLS)]},
             customdata=[[point.day.isoformat(), line.name] for point in line.points],
             hovertext=[_told(point, label, len(lines)) for point in line.points], hoverinfo="text",
         )  # fmt: skip
@@ -151,7 +151,7 @@ def mark_releases(figure: go.Figure, began: Mapping[str, date], window: Window) 
     return tuple(reversed(left_out))
 
 
-def mark_clusters(figure: go.Figure, marks: Sequence[Mark]) -> None:
+def mark_clusters(figure: go.Figure, marks: Sequence[Mark], window: Window) -> None:
     """Draw symbols above a picture, one for each day and kind: hover names the clusters."""
     if not marks:
         return
@@ -163,7 +163,7 @@ def mark_clusters(figure: go.Figure, marks: Sequence[Mark]) -> None:
         mine = sorted(day for one, day in days if one == kind)
         figure.add_scatter(
             x=mine, y=[kind] * len(mine), yaxis="y2", mode="markers", showlegend=False,
-            marker={"symbol": MARKS[kind], "size": 11, "color": MARK_COLOUR},
+            marker={"symbol": MARKS[kind], "size": _size(11, window), "color": MARK_COLOUR},
             customdata=[[day.isoformat(), MARK_PREFIX + kind] for day in mine],
             hovertext=[_named(kind, day, days[kind, day]) for day in mine], hoverinfo="text",
         )  # fmt: skip
@@ -178,6 +178,11 @@ def mark_clusters(figure: go.Figure, marks: Sequence[Mark]) -> None:
             "range": [-0.6, len(kinds) - 0.4], "showgrid": False, "anchor": "x", "zeroline": False,
         },
     )  # fmt: skip
+
+
+def _size(most: int, window: Window) -> int:
+    """Return the size of a symbol: smaller where many days stand side by side."""
+    return most if window.days <= _MANY_DAYS else most - 3
 
 
 def _named(kind: str, day: date, marks: Sequence[Mark]) -> str:

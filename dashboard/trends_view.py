@@ -29,7 +29,7 @@ from crashpath.ingest.failed_trends import (
     known_platforms,
 )
 from crashpath.ingest.first_seen import first_days
-from crashpath.ingest.tables import CrashDaily
+from crashpath.ingest.tables import Crash, CrashDaily
 from crashpath.ingest.tables_counts import StaleDay
 from crashpath.ingest.trends import UNASSIGNED, DayCount, Dimension, Filters, counts, counts_by_day, values
 
@@ -37,12 +37,14 @@ from crashpath.ingest.trends import UNASSIGNED, DayCount, Dimension, Filters, co
 @dataclass(frozen=True, slots=True)
 class Known:
     """What a store knows of. ``first`` and ``last`` are days with a crash, ``None`` without any; ``later`` crashes are
-    dated later than today. ``releases``, ``platforms`` and ``paths`` have crashes or attempts.
+    dated later than today. ``releases``, ``platforms`` and ``paths`` have crashes or attempts. ``stored`` is about how
+    many crashes there are.
     """
 
     first: date | None
     last: date | None
     later: int
+    stored: int
     releases: tuple[str, ...]
     platforms: tuple[str, ...]
     paths: tuple[str, ...]
@@ -56,6 +58,7 @@ def read_known(session: Session, today: date) -> Known:
         session.scalar(of_days.order_by(CrashDaily.day).limit(1)),
         session.scalar(of_days.order_by(CrashDaily.day.desc()).limit(1)),
         int(session.scalar(later) or 0),
+        session.scalar(select(func.max(Crash.id))) or 0,
         releases(session),
         known_platforms(session),
         values(session, "path"),

@@ -172,6 +172,17 @@ def test_resolved_and_seen_again_is_regressed(store: Store, seen_in: str, told: 
         assert found == ({"regressed C-0001 1.1"} if told else {"fixed C-0001 1.1"})
 
 
+def test_resolved_in_a_release_to_come_is_not_fixed_yet(store: Store) -> None:
+    """As long as nothing is known of the release, a cluster that crashes every day is not told of as fixed in it."""
+    with store.write() as session:
+        night = a_night(session)
+        grow(session, 1, {ago(n): 1 for n in range(1, 9)}, night=night, release="1.0")
+        session.execute(update(Cluster).values(resolved_in="1.1"))
+        assert notice(session, night, Rules(), at=AT, since=night).things == ()
+        grow(session, 2, {YESTERDAY: 1}, night=night, release="1.1")
+        assert keys(notice(session, night, Rules(), at=AT, since=night)) == {"fixed C-0001 1.1"}
+
+
 def test_back_after_a_long_silence(store: Store) -> None:
     """Seen after more than the days of silence: back, once; a shorter silence is none, and old ones are past."""
     with store.write() as session:

@@ -14,6 +14,7 @@ import pytest
 import streamlit as st
 from streamlit.testing.v1 import AppTest
 
+from crashpath.dashboard import page_trends_lines, page_trends_marks
 from crashpath.dashboard.intervals import rate
 from crashpath.dashboard.nightly import NightOptions
 from crashpath.dashboard.review_model import Measure
@@ -230,6 +231,30 @@ def test_marks_have_a_row_above_the_lines(url: str, open_page: OpenPage) -> None
     of_a_path = open_page(url, days="all", path="ort").dataframe[1].value
     assert set(of_a_path["class"]) == {"hang", "oom_device"}
     assert 0 < len(of_a_path) < len(table)
+
+
+def test_marks_of_a_large_store_come_after_the_pictures(
+    url: str, open_page: OpenPage, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The page is drawn without them, looks for them, and is drawn once more, then and ever after with them."""
+    monkeypatch.setattr(page_trends_marks, "LARGE", 10)
+    monkeypatch.setattr(page_trends_marks, "_found", set())
+    seen: list[int | None] = []
+    real = page_trends_lines.marks_for
+
+    def marks_for(*asked: Any) -> Any:
+        found = real(*asked)
+        seen.append(None if found is None else len(found))
+        return found
+
+    monkeypatch.setattr(page_trends_lines, "marks_for", marks_for)
+    page = open_page(url, days="all")
+    assert len(seen) == 2
+    assert seen[0] is None
+    assert len(page.dataframe[1].value) == seen[1]
+    assert "still looked for" not in words(page)
+    open_page(url, days="all")
+    assert seen[2:] == [seen[1]]
 
 
 @pytest.fixture

@@ -75,7 +75,7 @@ def test_names_are_text_in_every_picture() -> None:
     """Nothing of a name is markup, hides or is of any length, in legends, hovers, axes and annotations."""
     rates = rate_lines([line(HOSTILE, 1), line("b", 2)], WEEK)
     mark_releases(rates, {HOSTILE: DAY + timedelta(days=2)}, WEEK)
-    mark_clusters(rates, [Mark(DAY, "new", "C-0001", 1, "hang", HOSTILE)])
+    mark_clusters(rates, [Mark(DAY, "new", "C-0001", 1, "hang", HOSTILE)], WEEK)
     counts = bars_by_day({(DAY, HOSTILE): 1, (DAY, "b"): 1}, [HOSTILE, "b"], WEEK)
     bars = class_bars([ClassFigure("other", HOSTILE, rate(1, 9))])
     days = class_days([ClassDay(DAY, HOSTILE, 1, 9)], [HOSTILE, "b"], WEEK)
@@ -173,7 +173,7 @@ def test_marks_of_a_day_are_one_symbol_that_names_some() -> None:
     marks += [Mark(DAY, "spiking", "C-0001", 1, "hang", "one"), Mark(DAY, "spiking", "hang", None, "hang", "Hang")]
     figure = rate_lines([line("a", 1)], WEEK)
     before = figure.layout.height
-    mark_clusters(figure, marks)
+    mark_clusters(figure, marks, WEEK)
     new, spiking = figure.data[-2:]
     assert (list(new.x), list(new.y), list(spiking.y)) == ([DAY], ["new"], ["spiking"])
     assert list(new.customdata[0]) == [DAY.isoformat(), f"{MARK_PREFIX}new"]
@@ -187,7 +187,7 @@ def test_marks_of_a_day_are_one_symbol_that_names_some() -> None:
 def test_without_marks_nothing_is_above_the_lines() -> None:
     """No row for what is not there."""
     figure = rate_lines([line("a", 1)], WEEK)
-    mark_clusters(figure, [])
+    mark_clusters(figure, [], WEEK)
     assert len(figure.data) == 2
     assert figure.layout.yaxis.domain is None
 

@@ -11,6 +11,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
+from sqlalchemy import event
 
 from crashpath.dashboard.evidence import gather
 from crashpath.dashboard.intervals import rate
@@ -34,7 +35,7 @@ from crashpath.dashboard.trends_view import (
 from crashpath.dashboard.trends_words import figures_of, gap_words, left_out_words
 from crashpath.ingest.event_attempts import AttemptCount
 from crashpath.ingest.failed_attempts import FailedAttempts, failed_attempts
-from crashpath.ingest.failed_trends import PlatformSum
+from crashpath.ingest.failed_trends import ClassSum, PlatformSum
 from crashpath.ingest.stale import mark_stale
 from crashpath.ingest.store import Store, open_store
 from crashpath.ingest.testing import new_database
@@ -368,6 +369,31 @@ def test_a_platform_takes_what_can_only_be_it() -> None:
     two = few(told_of([count(50), count(50, platform="mac")], TODAY), cells, by=By.PLATFORM)
     assert ([line.points[0].rate for line in two.lines], two.left_out.vague) == ([rate(0, 50)] * 2, 5)
     assert two.tally.primary == 5  # the whole is not split, and has all of them
+
+
+def test_a_class_has_the_units_of_each_release() -> None:
+    """What names no phase is in a class where its release tells of one unit alone, else in none."""
+    rows = [count(50), count(50, release="1.1"), count(9, release="1.1", unit="request")]
+    sums = [ClassSum(name, FIRST, "unknown", None, "hang", 2) for name in ("1.0", "1.1")]
+    found = few(told_of(rows, TODAY), [PlatformSum(*one[:3], "linux", one.attempts, 0, 0) for one in sums])
+    assert (found.tally.primary, found.left_out.phaseless) == (2, 2)
+    assert [one.rate for one in class_rates(found, sums).figures if one.failure_class] == [rate(2, 100)]
+
+
+@pytest.mark.parametrize("releases", [("1.0",), ("1.0", "1.1")])
+@pytest.mark.parametrize("platforms", [None, ("linux",)])
+def test_classes_are_looked_up_by_an_index(
+    store: Store, releases: tuple[str, ...], platforms: tuple[str, ...] | None
+) -> None:
+    """However few rows SQLite expects, it does not look through all signatures for each failure."""
+    asked: list[tuple[str, object]] = []
+    event.listen(store.engine, "before_cursor_execute", lambda *one: asked.append(one[2:4]))
+    with store.read() as session:
+        read_classes(session, releases, ("load",), FIRST, LAST, platforms)
+        statement, values = next(one for one in asked if "FILTER" in one[0])
+        plan = session.connection().exec_driver_sql(f"EXPLAIN QUERY PLAN {statement}", values).all()
+    assert any("known USING AUTOMATIC COVERING INDEX" in row[3] for row in plan)
+    assert any("failed_daily USING PRIMARY KEY (release=?" in row[3] for row in plan)
 
 
 def test_more_failures_than_attempts_are_no_rate() -> None:
