@@ -78,7 +78,7 @@ def show_rows(listing: Listing, picked: Picked, now: datetime) -> None:
         st.pagination(listing.pages, key="page", bind="query-params")
         st.caption(f"Page {listing.page:,} of {listing.pages:,}.")
     if listing.muted_clusters:
-        _show_muted(listing.muted, listing.muted_clusters)
+        _show_muted(listing.muted, listing.muted_clusters, picked)
 
 
 def _show(rows: Sequence[Row], picked: Picked, now: datetime) -> None:
@@ -91,11 +91,11 @@ def _show(rows: Sequence[Row], picked: Picked, now: datetime) -> None:
             st.html(row_html(row, now))
 
 
-def _show_muted(muted: Sequence[Muted], every: int) -> None:
+def _show_muted(muted: Sequence[Muted], every: int, picked: Picked) -> None:
     with st.expander(f"{many(every, 'muted cluster')}", icon=":material/volume_off:"):
         for one in muted:
             label = f"{one.id} · {one_line(one.title, _MOST_TITLE)} · {many(one.crashes, 'crash')}"
-            link("triage", f"{label} · until {one.until:%Y-%m-%d %H:%M} UTC", cluster=one.id)
+            link("triage", f"{label} · until {one.until:%Y-%m-%d %H:%M} UTC", cluster=one.id, **picked.back)
         if every > len(muted):
             st.caption(f"{every - len(muted):,} more are not listed; filter to see them.")
 

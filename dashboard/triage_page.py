@@ -68,8 +68,8 @@ def marks_of(look: Look) -> Marks:
 def _page(picked: Picked) -> int:
     """Return the page of the list that is asked for: the first one where the filters are others than before."""
     before = st.session_state.get("listed")
-    st.session_state["listed"] = picked.address
-    if before is not None and before != picked.address:
+    st.session_state["listed"] = picked.asked  # what the widgets say: the address follows them a moment later
+    if before is not None and before != picked.asked:
         st.session_state["page"] = 1
     asked = st.session_state.get("page", st.query_params.get("page", 1))
     return int(asked) if str(asked).isdigit() else 1
