@@ -1,86 +1,144 @@
-"""Take the pictures of ``docs/``: the dashboard on the demo's store, in a real Chromium, wide and narrow."""
+"""Take the pictures of ``docs/pictures``: each page of the dashboard in a real Chromium, bright, dark and narrow.
+
+They are of a copy of the demo's store, to which a traced run and the drills of a small model are added: the demo has no
+model of its own. ``--only NAME`` takes the pictures of some pages anew.
+"""
 
 from __future__ import annotations
 
-import os
+import argparse
 import shutil
-import socket
+import sqlite3
 import subprocess
 import sys
-import time
-import urllib.error
-import urllib.request
+import tempfile
+from collections.abc import Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import urlencode
 
-from playwright.sync_api import sync_playwright
+from PIL import Image
+from playwright.sync_api import Browser, Page, sync_playwright
+
+from crashpath.dashboard.served import served
+from crashpath.runtime.testing import tiny_folder
 
 ROOT = Path(__file__).resolve().parents[1]
 STORE = ROOT / "demo-out" / "crashpath.db"
-PICTURES = (
-    ("trends.png", 1280, 1500, "light"),
-    ("trends-dark.png", 1280, 1500, "dark"),
-    ("trends-narrow.png", 390, 2200, "light"),
-)
-START_SECONDS = 60
+PICTURES = ROOT / "docs" / "pictures"
+LOOKS = (("", 1280, "light"), ("-dark", 1280, "dark"), ("-narrow", 390, "light"))
+"""What is added to a picture's name, the window's width in pixels, and the scheme of colours."""
+HEIGHT = 900
+HIGHEST = {1280: 2400, 390: 3600}
+"""Pixels that a picture has at most; a page may be longer."""
+COLOURS = 128
+WAIT_SECONDS = 60
+IDLE = "[data-testid=stApp][data-test-script-state=notRunning]"
 
 
-def main() -> int:
-    """Start the dashboard, take each picture, stop it."""
-    browser = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
-    if browser is None:
+@dataclass(frozen=True, slots=True)
+class View:
+    """One picture: the page in its address with what is asked of it, and what it shows when it is ready."""
+
+    name: str
+    page: str
+    ready: str
+    asked: tuple[tuple[str, str], ...] = ()
+
+
+def main(asked: Sequence[str] | None = None) -> int:
+    """Lay out the store, start the dashboard, take each picture, stop it."""
+    parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
+    parser.add_argument("--only", action="append", help="the name of a picture; may be given more than once")
+    only = parser.parse_args(asked).only
+    chromium = shutil.which("chromium") or shutil.which("chromium-browser") or shutil.which("google-chrome")
+    if chromium is None:
         print("No Chromium is installed: apt-get install chromium")
         return 4
     if not STORE.exists():
         print(f"{STORE} is not there: make demo")
         return 4
-    port = _free_port()
-    command = [sys.executable, "-m", "crashpath.dashboard.cli", "dashboard", "--port", str(port)]
-    server = subprocess.Popen(
-        command, env=os.environ | {"CRASHPATH_DB": f"sqlite:///{STORE}"}, stdout=subprocess.DEVNULL
-    )
-    try:
-        url = f"http://127.0.0.1:{port}"
-        _wait(url)
-        _shoot(url, browser)
-    finally:
-        server.terminate()
-        server.wait()
+    PICTURES.mkdir(exist_ok=True)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        url = _lay_out(folder)
+        views = [view for view in _views(folder / STORE.name) if not only or view.name in only]
+        with served(url, folder / "server.log") as server, sync_playwright() as playwright:
+            browser = playwright.chromium.launch(executable_path=chromium, args=["--no-sandbox", "--disable-gpu"])
+            for view in views:
+                _shoot(browser, server.url, view)
+            browser.close()
     return 0
 
 
-def _shoot(url: str, browser: str) -> None:
-    with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=browser, args=["--no-sandbox", "--disable-gpu"])
-        for name, width, height, scheme in PICTURES:
-            context = chromium.new_context(viewport={"width": width, "height": height}, color_scheme=scheme)
-            page = context.new_page()
-            page.goto(url)
-            page.get_by_text("Headline by release").wait_for(timeout=START_SECONDS * 1000)
-            page.locator(".js-plotly-plot").nth(1).wait_for(timeout=START_SECONDS * 1000)
-            page.wait_for_timeout(1500)
-            page.screenshot(path=str(ROOT / "docs" / name))
-            print(f"docs/{name}")
-            context.close()
-        chromium.close()
+def _lay_out(folder: Path) -> str:
+    """Return a store with all that pages can show."""
+    shutil.copyfile(STORE, folder / STORE.name)
+    url = f"sqlite:///{folder / STORE.name}"
+    model = tiny_folder(folder / "model", kind="branches").path
+    release = _one(folder / STORE.name, "select max(release) from crash_daily where release != 'unknown'")
+    flags = ["--release", release, "--db", url]
+    _command("coverage", "--trace", str(model), *flags)
+    _command("drill", "--all", "--model", str(model), "--isolation", "in_process", *flags)
+    return url
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return int(probe.getsockname()[1])
+def _command(*words: str) -> None:
+    print(f"crashpath {' '.join(words[:2])} …", flush=True)
+    command = [sys.executable, "-m", "crashpath.dashboard.cli", *words]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        print(f"It ended with code {done.returncode}: {done.stdout[-1000:]}{done.stderr[-1000:]}")
 
 
-def _wait(url: str) -> None:
-    end = time.monotonic() + START_SECONDS
-    while True:
-        try:
-            urllib.request.urlopen(f"{url}/_stcore/health", timeout=2).close()
-        except (urllib.error.URLError, OSError):
-            if time.monotonic() > end:
-                raise
-            time.sleep(0.5)
-        else:
-            return
+def _views(store: Path) -> tuple[View, ...]:
+    """Return what is shown; the cluster is the one with most crashes, as on a page that somebody looks into."""
+    number = _one(store, "select cluster_id from signatures where cluster_id is not null group by 1 order by "
+                         "sum(crashes) desc limit 1")  # fmt: skip
+    cluster = f"C-{int(number):04d}"
+    return (
+        View("trends", "trends", "What is behind"),
+        View("triage", "triage", "What broke"),
+        View("cluster", "triage", "Decide", (("cluster", cluster),)),
+        View("map", "map", "signature"),
+        View("coverage", "coverage", "Main path"),
+        View("review", "review", "GO"),
+        View("ingest", "ingest", "Nights"),
+    )
+
+
+def _one(store: Path, query: str) -> str:
+    with closing(sqlite3.connect(store)) as connection:
+        return str(connection.execute(query).fetchone()[0])
+
+
+def _shoot(browser: Browser, url: str, view: View) -> None:
+    for ending, width, scheme in LOOKS:
+        context = browser.new_context(viewport={"width": width, "height": HEIGHT}, color_scheme=scheme)
+        page = context.new_page()
+        page.goto(f"{url}/{view.page}?{urlencode(view.asked)}")
+        page.get_by_text(view.ready).first.wait_for(state="attached", timeout=WAIT_SECONDS * 1000)
+        page.locator(IDLE).wait_for(timeout=WAIT_SECONDS * 1000)
+        page.set_viewport_size({"width": width, "height": min(_height(page), HIGHEST[width])})
+        page.wait_for_timeout(1500)  # a chart is drawn anew for the new height
+        target = PICTURES / f"{view.name}{ending}.png"
+        page.screenshot(path=str(target))
+        _smaller(target)
+        print(f"{target.relative_to(ROOT)}: {target.stat().st_size / 1000:,.0f} kB", flush=True)
+        context.close()
+
+
+def _height(page: Page) -> int:
+    """Return how high a window must be to show all of a page, whose main part scrolls by itself."""
+    return max(HEIGHT, int(page.locator("[data-testid=stMain]").evaluate("one => one.scrollHeight")))
+
+
+def _smaller(target: Path) -> None:
+    """Keep as many colours as a page needs; the picture is a fraction of what it was."""
+    with Image.open(target) as picture:
+        few = picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE)
+    few.save(target, optimize=True)
 
 
 if __name__ == "__main__":

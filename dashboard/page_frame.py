@@ -29,6 +29,12 @@ PAGES = {
     "ingest": ("Ingest health", ":material/monitor_heart:"),
 }
 """Pages by the name in their address, in the order of the menu; each is in the file ``NAME_page.py``."""
+_BARE = "start"
+_ICON = (
+    '<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><rect width="16" height="16" rx="3" fill="#a82c3a"/>'
+    '<path d="M2 9h3l2-5 3 8 2-3h2" fill="none" stroke="#fff" stroke-width="1.5"/></svg>'
+)
+"""Of the window: one that Streamlit knows by its name would be fetched from elsewhere."""
 READ_FIRST = "crashpath nightly LOGS…"
 _FRESH = 2.0
 """Seconds for which a store is taken as unchanged."""
@@ -59,11 +65,10 @@ class Look:
 
 def navigation(first: str = "trends") -> None:
     """Show the menu and run the page that the address names, ``first`` where it names none."""
-    st.set_page_config(page_title="crashpath", page_icon=":material/troubleshoot:", layout="wide")
-    pages = [
-        st.Page(_file(name), title=title, icon=icon, url_path=name, default=name == first)
-        for name, (title, icon) in PAGES.items()
-    ]
+    st.set_page_config(page_title="crashpath", page_icon=_ICON, layout="wide")
+    pages = [st.Page(_file(name), title=title, icon=icon, url_path=name) for name, (title, icon) in PAGES.items()]
+    title, icon = PAGES[first]  # again for the bare address, as a page that is taken there has none of its own
+    pages.append(st.Page(_file(first), title=title, icon=icon, url_path=_BARE, default=True, visibility="hidden"))
     shown = st.navigation(pages)
     st.session_state[_SHOWN] = shown.url_path or first
     shown.run()
