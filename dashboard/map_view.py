@@ -80,7 +80,8 @@ class MapView:
     """One look. ``points`` are in the order of crashes, most first, ``clusters`` by number.
 
     ``stored`` are all signatures, ``placed`` those with a place. Of those that pass the filters ``unplaced`` have none,
-    and ``left_out`` have one and are too many. ``night`` is the last one that is over; of it are what is ``new``.
+    and ``left_out`` have one and are too many. ``night`` is the last one that is over and found
+    any, so that one that is run again at noon hides nothing; of it are what is ``new``.
     """
 
     points: tuple[Point, ...]
@@ -95,7 +96,8 @@ class MapView:
 
 def read_map(session: Session, filters: Filters) -> MapView:
     """Read the map of the signatures with a crash that passes the filters."""
-    night = session.scalar(select(func.max(Night.id)).where(Night.status != "running"))
+    over = select(Night.id).where(Night.status != "running")
+    night = session.scalar(select(func.max(Signature.night_id)).where(Signature.night_id.in_(over)))
     edges = select(
         func.count(), func.count(Signature.map_x), func.min(Signature.map_x), func.max(Signature.map_x),
         func.min(Signature.map_y), func.max(Signature.map_y),
@@ -117,8 +119,8 @@ def read_map(session: Session, filters: Filters) -> MapView:
     points.sort(key=lambda point: (-point.crashes, point.cluster, point.x, point.y))
     shown = tuple(points[:MOST_POINTS])
     box = Box(left or 0.0, right or 0.0, bottom or 0.0, top or 0.0) if placed else None
-    over = len(points) - len(shown)
-    return MapView(shown, _clusters(session, points), box, stored, placed, unplaced, over, night)
+    left_out = len(points) - len(shown)
+    return MapView(shown, _clusters(session, points), box, stored, placed, unplaced, left_out, night)
 
 
 def _without_kind(title: str) -> str:

@@ -6,6 +6,7 @@ functions of modules without Streamlit and kept by ``kept`` until the store chan
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
@@ -43,6 +44,8 @@ _KEPT = 256
 
 _SHOWN = "page that is shown"
 _ARRIVED = "came by a link of this page"
+_PARAMETER = re.compile("[a-z]+")
+"""Keys of pickers that stand in the address; all other keys have a dash or a blank."""
 _HERE = "here"
 """Parameter of links to the page that they stand on."""
 
@@ -70,8 +73,18 @@ def navigation(first: str = "trends") -> None:
     title, icon = PAGES[first]  # again for the bare address, as a page that is taken there has none of its own
     pages.append(st.Page(_file(first), title=title, icon=icon, url_path=_BARE, default=True, visibility="hidden"))
     shown = st.navigation(pages)
-    st.session_state[_SHOWN] = shown.url_path or first
+    name = shown.url_path or first
+    if st.session_state.get(_SHOWN, name) != name:
+        _leave()
+    st.session_state[_SHOWN] = name
     shown.run()
+
+
+def _leave() -> None:
+    """Forget what the pickers of the page before say: others of these names would write it into their address."""
+    for key in [str(key) for key in st.session_state if _PARAMETER.fullmatch(str(key))]:
+        if key not in st.query_params:
+            del st.session_state[key]
 
 
 def framed(title: str, draw: Callable[[Look], None]) -> None:

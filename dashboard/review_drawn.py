@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from datetime import timedelta
 
 from crashpath.dashboard import review_words as words
 from crashpath.dashboard.figures import percent
@@ -13,6 +14,8 @@ from crashpath.dashboard.svg import HEADLINE_COLOURS, Bar, Point, Series, Whiske
 
 MOST_DRAWN = 40
 """Rows of a picture; the table below it has all."""
+_ROOM = timedelta(days=14)
+"""So far from the days with a rate one without is drawn at least; farther, if they are more."""
 _COLOURS = ("var(--release, #332288)", "var(--baseline, #CC6677)")
 
 
@@ -59,14 +62,28 @@ def days(review: Review, unit: UnitReport, measure: Measure) -> Days:
         )
         for i, name in enumerate(names)
     ]
+    series, far = _near(series)
     shown = [one for one in series if one.points]
     text = (
         f"A line for each release: the share of {unit.unit}s of a day of which {words.MEANING[measure]}, with its 95 % "
         "interval as a band. Days without a rate have the number of their failures (×) below the axis. "
         + " ".join(_summary(one) for one in shown)
     )
+    if far:
+        text += f" Not drawn: {many(far, 'day')} without a rate far from those with one, which the table has."
     limit = limit_of(review, f"limits.{measure}", unit.unit)
     return Days(f"{str(measure).capitalize()} by day", text, tuple(shown), limit)
+
+
+def _near(series: list[Series]) -> tuple[list[Series], int]:
+    """Leave out days without a rate that would press those with one into a corner: a clock that was a year behind."""
+    rated = [point.day for one in series for point in one.points if point.value is not None]
+    if not rated:
+        return series, 0
+    room = max(_ROOM, max(rated) - min(rated))
+    first, last = min(rated) - room, max(rated) + room
+    near = [replace(one, points=tuple(point for point in one.points if first <= point.day <= last)) for one in series]
+    return near, sum(len(one.points) for one in series) - sum(len(one.points) for one in near)
 
 
 def _point(day: DayRow, measure: Measure) -> Point:

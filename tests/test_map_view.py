@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType, SimpleNamespace
 
 import pytest
-from sqlalchemy import update
+from sqlalchemy import func, select, update
 
 from crashpath.dashboard.map_pictures import (
     GROUNDS,
@@ -26,10 +26,11 @@ from crashpath.dashboard.map_pictures import (
 from crashpath.dashboard.map_view import Box, MapView, OnMap, Point, read_map
 from crashpath.dashboard.page_map import described, selected
 from crashpath.dashboard.pictures import looks_of
+from crashpath.dashboard.testing import a_night
 from crashpath.ingest.nights import start_night
 from crashpath.ingest.places import placed_signatures, put_places
 from crashpath.ingest.store import Store, open_store
-from crashpath.ingest.tables import Cluster
+from crashpath.ingest.tables import Cluster, Night
 from crashpath.ingest.testing import EPOCH
 from crashpath.ingest.trends import Filters
 
@@ -82,6 +83,16 @@ def test_a_night_that_still_runs_makes_nothing_old(any_store: Store, tmp_path: P
     with any_store.write() as session:
         start_night(session, versions={}, now=EPOCH)
     with any_store.read() as session:
+        view = read_map(session, Filters())
+    assert (view.night, sum(point.new for point in view.points)) == (2, 1)
+
+
+def test_a_night_that_found_nothing_makes_nothing_old(any_store: Store, tmp_path: Path) -> None:
+    """Rule: what is new is told of the last night that found something; one that is run again hides nothing."""
+    SAMPLE.fill(any_store, tmp_path)
+    a_night(any_store, [tmp_path / "a"])
+    with any_store.read() as session:
+        assert session.scalar(select(func.max(Night.id))) == 3
         view = read_map(session, Filters())
     assert (view.night, sum(point.new for point in view.points)) == (2, 1)
 
