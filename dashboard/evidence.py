@@ -14,9 +14,10 @@ from crashpath.dashboard.review_model import Cohort
 from crashpath.dashboard.review_words import clean
 from crashpath.dashboard.sides import Group, Side, make_side, units_told
 from crashpath.ingest.attempts import UNITS
+from crashpath.ingest.attempts_summed import summed_attempts
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
-from crashpath.ingest.event_attempts import AttemptCount, attempt_counts
+from crashpath.ingest.event_attempts import AttemptCount
 from crashpath.ingest.failed_read import releases as known_releases
 from crashpath.ingest.failed_read import tried_releases
 from crashpath.ingest.failed_sums import (
@@ -111,9 +112,10 @@ def gather(session: Session, release: str, baseline: str | None, *, at: datetime
     """Read what is known. ``at`` is now: what is dated later than its UTC day is not counted."""
     names = (release,) if baseline is None else (release, baseline)
     cells = failed_days(session, (*names, UNKNOWN))
-    counts = attempt_counts(session, releases=names)
+    counts = summed_attempts(session, ("unit", "day", "release"), releases=names)
+    homes = summed_attempts(session, ("unit", "release", "platform", "model"), releases=names, until=at.date())
     ears = heard(session, names)
-    known = {name: _known(session, name, cells, counts, ears, at) for name in names}
+    known = {name: _known(session, name, cells, counts, homes, ears, at) for name in names}
     clusters = _clusters(session, known[release], None if baseline is None else known[baseline])
     return Evidence(
         release=known[release],
@@ -133,6 +135,7 @@ def _known(
     release: str,
     all_cells: Sequence[DaySum],
     all_counts: Sequence[AttemptCount],
+    all_homes: Sequence[AttemptCount],
     ears: Sequence[HeardCohort],
     at: datetime,
 ) -> Known:
@@ -141,13 +144,14 @@ def _known(
     counts = [row for row in all_counts if row.release == release]
     now_cells = [cell for cell in cells if cell.day <= today]
     now_counts = [row for row in counts if row.day <= today]
+    homes = [row for row in all_homes if row.release == release]
     told = units_told(now_counts)
     days = sorted({row.day for row in now_counts} | {cell.day for cell in now_cells})
     return Known(
         release,
-        _sides(session, release, told, now_cells, now_counts),
+        _sides(session, release, told, now_cells, now_counts, homes),
         _untold(session, told, now_cells),
-        _unheard([row for row in now_counts if row.attempts], [ear for ear in ears if ear.release == release]),
+        _unheard(session, release, homes, [ear for ear in ears if ear.release == release], today),
         (
             sum(row.attempts for row in counts if row.day > today),
             _by_unit(session, [cell for cell in cells if cell.day > today], "load").total(),
@@ -158,7 +162,12 @@ def _known(
 
 
 def _sides(
-    session: Session, release: str, told: Sequence[str], cells: Sequence[DaySum], counts: Sequence[AttemptCount]
+    session: Session,
+    release: str,
+    told: Sequence[str],
+    cells: Sequence[DaySum],
+    counts: Sequence[AttemptCount],
+    by_cohort: Sequence[AttemptCount],
 ) -> tuple[Side, ...]:
     scope: dict[str, set[date]] = {unit: set() for unit in told}
     for row in counts:
@@ -167,7 +176,7 @@ def _sides(
     if len(told) == 1:  # what names no unit can be of no other
         scope[UNKNOWN], homes[UNKNOWN] = scope[told[0]], told[0]
     return tuple(
-        make_side(release, unit, cells, counts, cohorts, groups)
+        make_side(release, unit, cells, counts, cohorts, groups, by_cohort)
         for unit, cohorts, groups in _by_home(session, release, told, scope, homes)
     )
 
@@ -213,25 +222,34 @@ def _by_unit(session: Session, cells: Sequence[DaySum], first: str) -> Counter[s
     return counted
 
 
-def _unheard(counts: Iterable[AttemptCount], ears: Sequence[HeardCohort]) -> tuple[Unheard, ...]:
+def _unheard(
+    session: Session, release: str, homes: Sequence[AttemptCount], ears: Sequence[HeardCohort], today: date
+) -> tuple[Unheard, ...]:
+    """Return the attempts of days behind the last look at a cohort. ``homes`` are the attempts by cohort."""
     last: dict[Cohort, date | None] = {}
-    missed: dict[tuple[Cohort, str, date | None], int] = {}
-    for row in counts:
+    missed: Counter[tuple[Cohort, str, date | None]] = Counter()
+    for row in homes:
         cohort = Cohort(row.platform, row.model)
         if cohort not in last:
-            looks = (
-                ear.last_at.date()
-                for ear in ears
-                if may_be(ear.platform, row.platform) and may_be(ear.model, row.model)
-            )
-            last[cohort] = max(looks, default=None)
-        since = last[cohort]
-        if since is None or row.day > since:
-            key = (cohort, row.unit, since)
-            missed[key] = missed.get(key, 0) + row.attempts
-    return tuple(
-        Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in sorted(missed.items(), key=str)
+            last[cohort] = _last_look(cohort, ears)
+        if last[cohort] is None:
+            missed[cohort, row.unit, None] += row.attempts
+    looks = [since for row in homes if (since := last[Cohort(row.platform, row.model)]) is not None and row.day > since]
+    if looks:  # a few days, as a rule
+        key = ("unit", "day", "platform", "model")
+        for row in summed_attempts(session, key, releases=(release,), since=min(looks), until=today):
+            since = last.get(Cohort(row.platform, row.model))
+            if since is not None and row.day > since:
+                missed[Cohort(row.platform, row.model), row.unit, since] += row.attempts
+    found = sorted(((key, attempts) for key, attempts in missed.items() if attempts), key=str)
+    return tuple(Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in found)
+
+
+def _last_look(cohort: Cohort, ears: Iterable[HeardCohort]) -> date | None:
+    looks = (
+        ear.last_at.date() for ear in ears if may_be(ear.platform, cohort.platform) and may_be(ear.model, cohort.model)
     )
+    return max(looks, default=None)
 
 
 def _nameless(known: Known, cells: Sequence[DaySum]) -> dict[str, int]:

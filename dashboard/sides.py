@@ -161,11 +161,13 @@ def make_side(
     counts: Sequence[AttemptCount],
     cohorts: Sequence[CohortSum] | None = None,
     groups: Sequence[Group] | None = None,
+    homes: Sequence[AttemptCount] | None = None,
 ) -> Side:
     """Set failures against attempts. Both are of this release; of the counts all units, none of a day to come.
 
     ``cohorts`` and ``groups`` are the sums over the days of which attempts are told, in this unit and, where attempts
     are told of no other, of unknown units; left out they are those of the cells, which then have to be whole ones.
+    ``homes`` are the attempts by cohort, over all days; left out they are those of the counts.
     """
     alone = units_told(counts) == (unit,)
     rows = [row for row in counts if row.unit == unit]
@@ -178,7 +180,8 @@ def make_side(
         days[cell.day].crash(cell)
     tallies = {day: sums.tally() for day, sums in sorted(days.items())}
     whole = [cell for cell in mine if isinstance(cell, FailedCell) and cell.day in told]
-    tallied, vague = _cohorts(rows, whole if cohorts is None else cohorts)
+    by_cohort = rows if homes is None else [row for row in homes if row.unit == unit]
+    tallied, vague = _cohorts(by_cohort, whole if cohorts is None else cohorts)
     return Side(
         release,
         unit,

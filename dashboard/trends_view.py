@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from crashpath.dashboard.trends_model import Behind, Told
 from crashpath.dashboard.trends_rates import told_of
+from crashpath.ingest.attempts_summed import summed_attempts
 from crashpath.ingest.clusters import cluster_id, cluster_number
-from crashpath.ingest.event_attempts import attempt_counts
 from crashpath.ingest.failed_read import releases
 from crashpath.ingest.failed_trends import (
     ClassSum,
@@ -67,7 +67,7 @@ def read_known(session: Session, today: date) -> Known:
 
 def read_told(session: Session, today: date) -> Told:
     """Return what is told of attempts."""
-    return told_of(attempt_counts(session), today)
+    return told_of(summed_attempts(session, ("unit", "day", "release", "platform")), today)
 
 
 def read_failed(session: Session, since: date, until: date) -> tuple[PlatformSum, ...]:

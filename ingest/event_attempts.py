@@ -35,9 +35,9 @@ from crashpath.ingest.storable import fact, storable
 from crashpath.ingest.tables_evidence import Attempts, EventBatch
 
 FILE, EVENTS = "file", "events"
-_COHORT = ("release", "platform", "model", "path")
+COHORT = ("release", "platform", "model", "path")
 _COUNTS = ("attempts", "failures", "unanswered", "rerouted")
-_KEY = ("via", "unit", "day", *_COHORT)
+_KEY = ("via", "unit", "day", *COHORT)
 MOST_SUM = (1 << 53) - 1
 """A thousand times what one batch may tell, and exact wherever a JSON number is read."""
 _CHUNK = 1000
@@ -115,7 +115,7 @@ def attempt_counts(
     for row in rows:
         if row[-1] == FILE:
             told[row[0], row[1]].append(row[2:6])
-    totals = {key: _Totals(cohorts) for key, cohorts in told.items()}
+    totals = {key: Totals(cohorts) for key, cohorts in told.items()}
     kept = [
         row
         for row in rows
@@ -130,7 +130,7 @@ _Cohort = tuple[str, ...]
 """Release, platform, model and path."""
 
 
-class _Totals:
+class Totals:
     """The cohorts that files tell of one unit and day, looked up by those parts that an event's row knows."""
 
     def __init__(self, cohorts: Sequence[_Cohort]) -> None:
@@ -152,7 +152,7 @@ def _sums(batches: Iterable[AttemptsEvent], clean: Callable[[str], str], now: da
     """Sum batches by cohort: one row each, as a statement that meets a row twice cannot say which."""
     sums: dict[tuple[object, ...], Json] = {}
     for one in batches:
-        cohort = {name: fact(getattr(one.facts, name), clean) for name in _COHORT}
+        cohort = {name: fact(getattr(one.facts, name), clean) for name in COHORT}
         row: Json = {"via": EVENTS, "unit": one.unit, "day": one.day, **cohort}
         total = sums.setdefault(
             tuple(row[name] for name in _KEY),
