@@ -12,11 +12,12 @@ from dataclasses import dataclass
 from datetime import date
 from shlex import quote
 
-from crashpath.dashboard.evidence import Evidence, Known, Unheard
+from crashpath.dashboard.evidence import Evidence, Known
 from crashpath.dashboard.plurals import many
 from crashpath.dashboard.policy import Doubt, Policy
 from crashpath.dashboard.review_model import Apart, Cohort, Measure, Reason, Verdict
 from crashpath.dashboard.sides import CohortTally, Side, Tally
+from crashpath.dashboard.unheard import Unheard
 from crashpath.ingest.schema import UNKNOWN
 
 _NAMED = 3

@@ -3,21 +3,22 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date, datetime
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from crashpath.dashboard.review_model import Cohort
 from crashpath.dashboard.review_words import clean
 from crashpath.dashboard.sides import Group, Side, make_side, units_told
+from crashpath.dashboard.unheard import Unheard, unheard
 from crashpath.ingest.attempts import UNITS
 from crashpath.ingest.attempts_summed import summed_attempts
 from crashpath.ingest.chunks import chunks
 from crashpath.ingest.clusters import cluster_id
 from crashpath.ingest.event_attempts import AttemptCount
+from crashpath.ingest.failed_read import failed_releases as named_releases
 from crashpath.ingest.failed_read import releases as known_releases
 from crashpath.ingest.failed_read import tried_releases
 from crashpath.ingest.failed_sums import (
@@ -33,7 +34,7 @@ from crashpath.ingest.failed_sums import (
 from crashpath.ingest.first_seen import first_days, first_releases, has_earlier
 from crashpath.ingest.heard import HeardCohort, heard
 from crashpath.ingest.nights import NightSeen, last_night
-from crashpath.ingest.schema import UNKNOWN, may_be
+from crashpath.ingest.schema import UNKNOWN
 from crashpath.ingest.tables import Cluster
 
 _MOST_TITLE = 120
@@ -56,16 +57,6 @@ class ClusterFacts:
     def id(self) -> str:
         """The id that people know it by."""
         return cluster_id(self.number)
-
-
-@dataclass(frozen=True, slots=True)
-class Unheard:
-    """Attempts of a cohort from days on which no log source of it was looked at; ``since``: the last look, if any."""
-
-    cohort: Cohort
-    unit: str
-    attempts: int
-    since: date | None
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,7 +142,7 @@ def _known(
         release,
         _sides(session, release, told, now_cells, now_counts, homes),
         _untold(session, told, now_cells),
-        _unheard(session, release, homes, [ear for ear in ears if ear.release == release], today),
+        unheard(session, release, homes, [ear for ear in ears if ear.release == release], today),
         (
             sum(row.attempts for row in counts if row.day > today),
             _by_unit(session, [cell for cell in cells if cell.day > today], "load").total(),
@@ -222,36 +213,6 @@ def _by_unit(session: Session, cells: Sequence[DaySum], first: str) -> Counter[s
     return counted
 
 
-def _unheard(
-    session: Session, release: str, homes: Sequence[AttemptCount], ears: Sequence[HeardCohort], today: date
-) -> tuple[Unheard, ...]:
-    """Return the attempts of days behind the last look at a cohort. ``homes`` are the attempts by cohort."""
-    last: dict[Cohort, date | None] = {}
-    missed: Counter[tuple[Cohort, str, date | None]] = Counter()
-    for row in homes:
-        cohort = Cohort(row.platform, row.model)
-        if cohort not in last:
-            last[cohort] = _last_look(cohort, ears)
-        if last[cohort] is None:
-            missed[cohort, row.unit, None] += row.attempts
-    looks = [since for row in homes if (since := last[Cohort(row.platform, row.model)]) is not None and row.day > since]
-    if looks:  # a few days, as a rule
-        key = ("unit", "day", "platform", "model")
-        for row in summed_attempts(session, key, releases=(release,), since=min(looks), until=today):
-            since = last.get(Cohort(row.platform, row.model))
-            if since is not None and row.day > since:
-                missed[Cohort(row.platform, row.model), row.unit, since] += row.attempts
-    found = sorted(((key, attempts) for key, attempts in missed.items() if attempts), key=str)
-    return tuple(Unheard(cohort, unit, attempts, since) for (cohort, unit, since), attempts in found)
-
-
-def _last_look(cohort: Cohort, ears: Iterable[HeardCohort]) -> date | None:
-    looks = (
-        ear.last_at.date() for ear in ears if may_be(ear.platform, cohort.platform) and may_be(ear.model, cohort.model)
-    )
-    return max(looks, default=None)
-
-
 def _nameless(known: Known, cells: Sequence[DaySum]) -> dict[str, int]:
     if known.release == UNKNOWN:  # they are its own
         return {}
@@ -271,12 +232,11 @@ def _nameless(known: Known, cells: Sequence[DaySum]) -> dict[str, int]:
 def _strangers(session: Session, known: Known, names: Collection[str]) -> dict[str, int]:
     days = sorted({day for side in known.sides for day in side.days})
     units = {side.unit for side in known.sides}
-    if not days:
+    others = set(named_releases(session)) - tried_releases(session) - {*names, UNKNOWN}
+    if not days or not others:
         return {}
     units -= {"load"} if "deployment" in units else set()  # a load that only a log tells counts on both
-    found = failed_releases(session, days[0], days[-1], units)
-    known_of = tried_releases(session) | {*names, UNKNOWN}
-    return {name: count for name, count in found.items() if name not in known_of}
+    return failed_releases(session, others, days[0], days[-1], units)
 
 
 def _clusters(session: Session, release: Known, baseline: Known | None) -> dict[int, ClusterFacts]:

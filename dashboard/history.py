@@ -49,8 +49,8 @@ def read_history(session: Session, length: int, at: datetime) -> History:
     counted = days_by_cluster(session, start, today)
     clusters = {number: days for number, days in counted.items() if number is not None}
     crashed = {day for days in counted.values() for day in days}
-    tried = session.scalars(select(Attempts.day).where(Attempts.day.between(start, today), Attempts.attempts > 0))
-    heard = crashed | set(tried)
+    tried = select(Attempts.day).where(Attempts.day.between(start, today), Attempts.attempts > 0).distinct()
+    heard = crashed | set(session.scalars(tried))
     full = max((day for day in crashed if day < today), default=None)
     return History(start, min(heard, default=today), today, full, frozenset(heard), clusters)
 

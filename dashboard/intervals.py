@@ -22,6 +22,8 @@ while of all reviews no more than 5 % show one that does not.
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.special import betaincinv, gammaincinv
@@ -31,7 +33,7 @@ from crashpath.dashboard.review_model import Compared, Estimate, Rate
 LEVEL = 0.95
 Array = NDArray[np.float64]
 Limits = tuple[Array, Array]
-Estimated = tuple[Array, Array, Array]
+Estimated = tuple[Array, Array, Array] | tuple[float, float, float]
 """Rates with their lower and their upper limits."""
 
 _MOST = 1e8
@@ -43,15 +45,15 @@ def rate(failures: int, attempts: int, level: float = LEVEL) -> Rate:
     """Return a rate with its exact two-sided interval; without one where there are no attempts, or more failures."""
     if not 0 <= failures <= attempts or attempts == 0:
         return Rate(failures, attempts, None, None, None)
-    low, high = exact_limits(failures, attempts, level)
-    return Rate(failures, attempts, failures / attempts, float(low), float(high))
+    return Rate(failures, attempts, failures / attempts, *_limits_of(failures, attempts, level))
 
 
 def difference(x1: int, n1: int, x0: int, n0: int, level: float = LEVEL) -> Estimate:
     """Return ``x1 / n1 - x0 / n0`` with its interval. Raises ``ValueError`` where a rate cannot be formed."""
     _check(x1, n1, x0, n0)
-    low, high = difference_limits(x1, n1, x0, n0, level)
-    return Estimate(x1 / n1 - x0 / n0, float(low), float(high))
+    between = x1 / n1 - x0 / n0
+    low, high = square_and_add((x1 / n1, *_limits_of(x1, n1, level)), (x0 / n0, *_limits_of(x0, n0, level)))
+    return Estimate(between, float(low), float(high))
 
 
 def ratio(x1: int, n1: int, x0: int, n0: int, level: float = LEVEL) -> Estimate | None:
@@ -82,6 +84,12 @@ def upper_bound(failures: int, attempts: int, level: float = LEVEL) -> float:
     """
     _possible(failures, attempts)
     return float(_upper(failures, attempts, 1 - level)) if attempts else 1.0
+
+
+@lru_cache(maxsize=4096)  # of one rate several intervals are shown
+def _limits_of(x: int, n: int, level: float) -> tuple[float, float]:
+    low, high = exact_limits(x, n, level)
+    return float(low), float(high)
 
 
 def exact_limits(x: ArrayLike, n: ArrayLike, level: float = LEVEL) -> Limits:

@@ -105,7 +105,7 @@ def proven(session: Session, release: str, policy: Proven, *, now: datetime) -> 
 def _shares(session: Session, release: str, model_hash: str, days: float, now: datetime) -> tuple[Share, ...]:
     from crashpath.dashboard.coverage_report import Asked, stored_report  # every fault: only where there is evidence
 
-    report = stored_report(session, None, release, Asked(days), now=now, model_hash=model_hash)
+    report = stored_report(session, None, release, Asked(days), now=now, model_hash=model_hash, field=False)
     ratios: tuple[Ratio, ...] = (report.main(), report.fallback(), report.taken(), report.drilled())
     both = zip(SHARES, ratios, strict=True)
     return tuple(Share(name, one.covered, one.total) for name, one in both if one.total)

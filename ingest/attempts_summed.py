@@ -131,6 +131,6 @@ def _add(found: dict[_Key, _Sums], key: _Key, more: Sequence[Any]) -> None:
 
 
 def _count(by: Sequence[By], key: _Key, counted: _Sums) -> AttemptCount:
-    parts = dict(zip(by, key, strict=False))
-    unit, day = parts.get("unit", UNKNOWN), parts.get("day", counted[0])
-    return AttemptCount(unit, day, *(parts.get(name, UNKNOWN) for name in COHORT), *counted[1:], None, None, "")
+    parts: dict[str, Any] = dict.fromkeys(("unit", *COHORT), UNKNOWN) | {"day": counted[0]}
+    parts |= dict(zip(by, key, strict=False)) | dict(zip(_COUNTS, counted[1:], strict=True))
+    return AttemptCount(**parts, users=None, devices=None, via="")

@@ -75,12 +75,18 @@ def failed_days(session: Session, releases: Collection[str]) -> tuple[DaySum, ..
     return tuple(DaySum(unit, day, release, *sums) for release, day, unit, *sums in rows)
 
 
-def failed_releases(session: Session, since: date, until: date, units: Collection[str]) -> dict[str, int]:
-    """Return failures in these units by release, from day to day, both inclusive; the most first."""
+def failed_releases(
+    session: Session, releases: Collection[str], since: date, until: date, units: Collection[str]
+) -> dict[str, int]:
+    """Return failures in these units of these releases, from day to day, both inclusive; the most first."""
     count = _sum(FailedCohort.attempts).label("count")
     query = (
         select(FailedCohort.release, count)
-        .where(FailedCohort.day.between(since, until), FailedCohort.unit.in_(sorted(units)))
+        .where(
+            FailedCohort.release.in_(sorted(releases)),
+            FailedCohort.day.between(since, until),
+            FailedCohort.unit.in_(sorted(units)),
+        )
         .group_by(FailedCohort.release)
         .order_by(count.desc(), FailedCohort.release)
     )

@@ -96,6 +96,8 @@ def headline(session: Session, filters: Filters = ALL) -> tuple[Count, ...]:
 
 def values(session: Session, by: Dimension) -> tuple[str, ...]:
     """Return the values of a dimension that have crashes, for pickers, sorted."""
+    if by == "release":
+        return tuple(sorted(set(session.scalars(_releases()))))
     if by in _COLUMNS:  # a fifth of what sums cost
         return tuple(sorted(session.scalars(select(_COLUMNS[by]).distinct())))
     return tuple(sorted(count.key for count in counts(session, by)))
@@ -103,8 +105,8 @@ def values(session: Session, by: Dimension) -> tuple[str, ...]:
 
 def days(session: Session) -> tuple[date, date] | None:
     """Return the first and the last day with a crash; ``None`` for a store without crashes."""
-    first, last = session.execute(select(func.min(CrashDaily.day), func.max(CrashDaily.day))).one()
-    return None if first is None else (first, last)
+    first, last = (session.scalar(select(end(CrashDaily.day))) for end in (func.min, func.max))  # each is looked up
+    return None if first is None or last is None else (first, last)
 
 
 _COLUMNS: dict[str, Any] = {
@@ -133,6 +135,20 @@ def _query(by: Dimension, filters: Filters, *days: Any) -> Select[Any]:
         .outerjoin(Cluster, Cluster.id == Signature.cluster_id)
         .group_by(*keys)
     )
+
+
+def _releases() -> Select[Any]:
+    """Return the releases of each day, without reading all rows: from one to the next by the primary key."""
+    day, release = CrashDaily.day, CrashDaily.release
+    days = select(func.min(day).label("day")).cte("days", recursive=True)
+    days = days.union_all(
+        select(select(func.min(day)).where(day > days.c.day).scalar_subquery()).where(days.c.day.is_not(None))
+    )
+    first = select(func.min(release)).where(day == days.c.day).scalar_subquery().label("release")
+    found = select(days.c.day, first).where(days.c.day.is_not(None)).cte("found", recursive=True)
+    following = select(func.min(release)).where(day == found.c.day, release > found.c.release).scalar_subquery()
+    found = found.union_all(select(found.c.day, following).where(found.c.release.is_not(None)))
+    return select(found.c.release).where(found.c.release.is_not(None))
 
 
 def conditions(filters: Filters) -> list[ColumnElement[bool]]:

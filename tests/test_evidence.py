@@ -9,11 +9,12 @@ from pathlib import Path
 
 from sqlalchemy import select, update
 
-from crashpath.dashboard.evidence import Evidence, Unheard, gather
+from crashpath.dashboard.evidence import Evidence, gather
 from crashpath.dashboard.nightly import NightOptions, run_night
 from crashpath.dashboard.review_model import Cohort
 from crashpath.dashboard.sides import Tally
 from crashpath.dashboard.testing import light_clusterer
+from crashpath.dashboard.unheard import Unheard
 from crashpath.ingest.attempts import load_attempts
 from crashpath.ingest.feed import FeedOptions
 from crashpath.ingest.nights import start_night
