@@ -1,7 +1,8 @@
 """Drive the dashboard's pages in a real Chromium, and measure in the browser when each is there.
 
-A page is there when its script no longer runs, what it promises is drawn, nothing on it is stale, and it no longer
-changes; the time is that of the last change, since the navigation began, or since the press that asked for it.
+The *first picture* is there when the browser has drawn what the page promises. The *whole page* is there when its
+script no longer runs either, nothing on it is stale, and it no longer changes; the time is that of the last change.
+Both are counted since the navigation began, or since the press that asked for it.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ import shutil
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from playwright.sync_api import Browser, BrowserContext, Page, sync_playwright
 
@@ -27,19 +29,30 @@ _WATCH = """
   }).observe(document, {subtree: true, childList: true, attributes: true, characterData: true});
   const asked = () => { watch.asked = performance.now(); watch.ran = false; };
   for (const kind of ["pointerdown", "keydown"]) addEventListener(kind, asked, true);
+  watch.first = drawn => document.querySelector(drawn) ? (performance.now() - watch.asked) / 1000 : null;
   watch.there = drawn => {
-    if (!app() || !watch.ran || state() !== "notRunning") return null;
-    if (document.querySelector('[data-stale="true"], [data-testid="stSkeleton"], [data-testid="stSpinner"]')) return null;
+    if (!app() || state() !== "notRunning" || watch.changed < watch.asked) return null;
+    if (document.querySelector('[data-stale="true"], [data-testid=stSkeleton], [data-testid=stSpinner]')) return null;
     if (drawn && !document.querySelector(drawn)) return null;
-    if (performance.now() - Math.max(watch.changed, watch.asked) < quiet) return null;
-    return Math.max(0.001, watch.changed - watch.asked) / 1000;
+    // A run that is over at once is not seen to run.
+    if (performance.now() - watch.changed < (watch.ran ? 1 : 6) * quiet) return null;
+    return (watch.changed - watch.asked) / 1000;
   };
   window.pageWatch = watch;
   start();
 })();
 """
+SENTENCE = '[data-testid="stAlert"]'
+"""What a page of an empty store says."""
 PICTURE = ".js-plotly-plot .main-svg .plot, .js-plotly-plot .gl-container"
 _WRONG = '[data-testid="stException"], [data-testid="stAlertContentError"]'
+
+
+class Took(NamedTuple):
+    """Seconds until the first picture, and until the whole page."""
+
+    first: float
+    whole: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,29 +89,43 @@ def chromium() -> Iterator[Browser]:
 
 
 @contextmanager
-def somebody(browser: Browser) -> Iterator[Page]:
-    """Open a session of its own: no cookies, no file of the page in a cache."""
-    context = session(browser)
-    yield context.pages[0]
+def newcomer(browser: Browser) -> Iterator[Page]:
+    """Open a page in a browser that was nowhere before: no file of the server is in its cache."""
+    with visitor(browser) as context, tab(context) as page:
+        yield page
+
+
+@contextmanager
+def visitor(browser: Browser) -> Iterator[BrowserContext]:
+    """Be one person's browser, whose pages share a cache."""
+    context = browser.new_context(viewport={"width": 1280, "height": 900})
+    context.add_init_script(_WATCH)
+    yield context
     context.close()
 
 
-def session(browser: Browser) -> BrowserContext:
-    """Open such a session, with one empty page, for as long as it is wanted."""
-    context = browser.new_context(viewport={"width": 1280, "height": 900})
-    context.add_init_script(_WATCH)
-    context.new_page()
-    return context
+@contextmanager
+def tab(context: BrowserContext) -> Iterator[Page]:
+    """Open a page of its own in such a browser: a session of the server."""
+    page = context.new_page()
+    yield page
+    page.close()
 
 
-def visit(page: Page, url: str, look: Look, *, drawn: bool = True) -> float:
-    """Go to a page and return the seconds until it is there. ``drawn``: with what it promises."""
+def visit(page: Page, url: str, look: Look, *, bare: bool = False) -> Took:
+    """Go to a page and return how long it takes. ``bare``: one of a store without crashes, which has a sentence."""
     page.goto(f"{url}/{look.address}", wait_until="commit")
-    return _there(page, look.drawn if drawn else "")
+    return _took(page, SENTENCE if bare else look.drawn)
+
+
+def turn_to(page: Page, title: str, look: Look) -> Took:
+    """Go to a page by the menu, from another one that is there and shows nothing alike."""
+    page.locator('[data-testid="stSidebarNavLink"]', has_text=title).click()
+    return _took(page, look.drawn)
 
 
 def ask(page: Page, wanted: Filter) -> float:
-    """Ask for a filter on its page, which is there, and return the seconds until that is there."""
+    """Ask for a filter on its page, which is there, and return the seconds until the whole page is there again."""
     wanted.act(page)
     return _there(page, "")
 
@@ -139,7 +166,7 @@ def write(key: str, text: str) -> Callable[[Page], None]:
 
 def press(role: str, name: str) -> Callable[[Page], None]:
     """Press a thing of this role and name."""
-    return lambda page: page.locator(f"role={role}[name=\"{name}\"]").first.click()
+    return lambda page: page.locator(f'role={role}[name="{name}"]').first.click()
 
 
 def folded(button: str, act: Callable[[Page], None]) -> Callable[[Page], None]:
@@ -150,6 +177,11 @@ def folded(button: str, act: Callable[[Page], None]) -> Callable[[Page], None]:
         act(page)
 
     return both
+
+
+def _took(page: Page, drawn: str) -> Took:
+    found = page.wait_for_function("drawn => window.pageWatch?.first(drawn)", arg=drawn, timeout=MOST_MS)
+    return Took(float(found.json_value()), _there(page, drawn))
 
 
 def _there(page: Page, drawn: str) -> float:
